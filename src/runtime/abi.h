@@ -52,8 +52,4 @@ enum OxyfuelHostFunction2 : int32_t {
 typedef int32_t (*OxyfuelKernel)(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch,
                                  const OxyfuelHostTable *host);
 
-/// The one integer function of a program: from the sizes of its arguments (symbols) to every extent, stride, offset,
-/// byte size and grid extent that the plan needs (slots). Same image, name "oxyfuel_sizes".
-typedef void (*OxyfuelSizes)(const int64_t *symbols, int64_t *slots);
-
 } // extern "C"
