@@ -1,0 +1,95 @@
+# What a developer types daily. `make run` and `make test` work on a fresh clone: they need g++ 12, Python 3.11 and PyPI.
+#
+# There is one release build, build/wheel: scikit-build-core makes the Python module there, and the tools and C++ tests
+# are built in the same folder from the same objects.
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+BUILD := build/wheel
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+NATIVE_SOURCES := $(shell find src include cmake -type f 2>/dev/null) CMakeLists.txt pyproject.toml
+SOURCES := $(NATIVE_SOURCES) $(shell find python -name '*.py*' -not -path '*/__pycache__/*')
+TSAN_TESTS ?= unit_support unit_runtime
+
+export PATH := $(BIN):$(PATH)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+.PHONY: run test check asan tsan venv install native-tests unit lit pytest world tidy format clean system-packages
+
+## run: compile BERT-base and ResNet-50, compare with eager, print a table
+run: $(STAMPS)/installed $(STAMPS)/models
+	$(BIN)/python -m oxyfuel.cli run
+
+## test: everything but the sanitizers
+test: unit lit pytest
+
+## check: formatters, linters, types, layers, sizes; seconds
+check: $(STAMPS)/check
+	tools/check.sh
+
+## asan: the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: $(STAMPS)/build system-packages
+	cmake --preset asan -DPython_EXECUTABLE=$(BIN)/python
+	cmake --build --preset asan
+	ctest --preset asan
+
+## tsan: the C++ tests that use threads, under ThreadSanitizer
+tsan: $(STAMPS)/build system-packages
+	cmake --preset tsan -DPython_EXECUTABLE=$(BIN)/python
+	cmake --build --preset tsan --target $(TSAN_TESTS)
+	tools/run_tsan.sh build/tsan $(TSAN_TESTS)
+
+# The parts of `make test`.
+unit: native-tests
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+lit: native-tests
+	lit -sv --param bin=$(CURDIR)/$(BUILD)/bin tests/lit
+
+pytest: $(STAMPS)/installed $(STAMPS)/test
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+## world: the Python tests under one configuration of tests/configs, for example `make world WORLD=no-fusion`
+world: $(STAMPS)/installed $(STAMPS)/test
+	$(BIN)/python -m pytest -n $(JOBS) --world $(WORLD) $(PYTEST_ARGS)
+
+# PyTorch comes first and by its exact version: a range can pull a CUDA build of several gigabytes.
+$(STAMPS)/build: pyproject.toml tools/list_requirements.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	$(PIP) install torch==2.13.0
+	$(BIN)/python tools/list_requirements.py build-system | $(PIP) install -r /dev/stdin
+	touch $@
+
+$(STAMPS)/%: $(STAMPS)/build
+	$(BIN)/python tools/list_requirements.py $* | $(PIP) install -r /dev/stdin
+	touch $@
+
+# No build isolation: an isolated build would compile everything again in a folder of its own.
+$(STAMPS)/installed: $(SOURCES) | $(STAMPS)/build
+	$(PIP) install --no-build-isolation --no-deps --config-settings build-dir=$(BUILD) .
+	touch $@
+
+venv: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/check
+install: $(STAMPS)/installed
+
+native-tests: $(STAMPS)/installed $(STAMPS)/test system-packages
+	cmake -S . -B $(BUILD) -DOXYFUEL_TESTS=ON -DOXYFUEL_TOOLS=ON
+	cmake --build $(BUILD)
+
+# GoogleTest is the one thing that comes from Debian.
+system-packages:
+	@test -e /usr/include/gtest/gtest.h || tools/install_system_packages.sh
+
+tidy: $(STAMPS)/tidy
+	cmake --preset release -DPython_EXECUTABLE=$(BIN)/python
+	run-clang-tidy -p build/release -quiet -j $(JOBS) '$(CURDIR)/(src|tools)/'
+
+format: $(STAMPS)/check
+	tools/check.sh --fix
+
+clean:
+	rm -rf build $(STAMPS)/installed
