@@ -7,13 +7,14 @@
 //     return %3
 //   }
 //
-// What an operator means is in its OpInfo (ops/op.h). After `fuse`, nodes of the operator `group` hold a region: a graph of
+// What an operator means is in its OpInfo (op_info.h). After `fuse`, nodes of the operator `group` hold a region: a graph of
 // its own whose inputs are the node's operands; each group becomes kernels.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -123,22 +124,17 @@ std::vector<Expr> contiguous_strides(ExprContext &context, const std::vector<Exp
 std::vector<Expr> ordered_strides(ExprContext &context, const std::vector<Expr> &shape, const std::vector<int> &order);
 Expr element_count(ExprContext &context, const std::vector<Expr> &shape);
 
+/// Never dropped, and kept in order with others that have effects: its operator says so, its attribute "effect" does
+/// (which wins), or a node in one of its regions has one.
+bool has_effect(const Node &node);
+
 /// Text form; `canonical` renames values in order of appearance and leaves locations out (equal groups have equal texts).
 std::string print(const Graph &graph, bool canonical = false);
-/// Parses one graph. Throws CompileError with line and column.
-std::unique_ptr<Graph> parse(const std::string &text);
+/// Finds an operator by its name; null when there is none.
+using FindOp = const OpInfo *(*)(std::string_view name);
+/// Parses one graph. Throws CompileError with line and column. With the op table of ops/op.h: `parse(text)`.
+std::unique_ptr<Graph> parse(const std::string &text, FindOp find_op);
 /// Throws InternalError naming the first broken rule (order, types as inferred, uses, layouts).
 void verify(const Graph &graph);
-
-/// A tensor of the interpreter: row-major, owned.
-struct Tensor {
-  DType dtype = DType::kF32;
-  std::vector<int64_t> shape;
-  std::vector<std::byte> data;
-};
-/// Runs the program on values, operator by operator, slowly and simply (operators through OpInfo::element and reductions in
-/// order). The reference for passes and lowering, not for operators: the oracle of those is eager PyTorch.
-std::vector<Tensor> interpret(const Graph &graph, const std::vector<Tensor> &inputs,
-                              const std::vector<int64_t> &symbols, std::vector<Tensor> *mutated = nullptr);
 
 } // namespace oxyfuel::graph
