@@ -115,5 +115,8 @@ struct Plan {
 /// Binary form, little endian, versioned. `read_plan` checks all indices and lengths; false with a message when hostile.
 std::vector<uint8_t> write_plan(const Plan &plan);
 bool read_plan(const uint8_t *data, size_t size, Plan &plan, std::string &message);
+/// The check by itself, for plans that were not read: all indices lie in range, control steps nest, bind steps write
+/// kBound buffers only.
+bool check_plan(const Plan &plan, std::string &message);
 
 } // namespace oxyfuel::runtime

@@ -23,7 +23,10 @@ struct ExternStep {
   int64_t *symbols;       ///< values of all symbols. The handler sets those that the step binds (kStep)
 };
 
-/// One call. The language binding fills it in; callbacks run on the calling thread, outside of any parallel region.
+/// One call. The language binding fills it in. Callbacks run on the calling thread, in this order:
+///   allocate (outputs whose sizes are known), begin, steps (with run_extern, and allocate for outputs whose sizes an
+///   extern step decides), end, deliver.
+/// So a binding may hold its interpreter lock when it calls run(), release it in begin and take it again in end.
 struct Call {
   // By position in Plan::arguments; the entries of the other kind are not read.
   void *const *argument_data = nullptr;
@@ -46,7 +49,12 @@ struct Call {
   OxyfuelStatus (*allocate)(void *context, int32_t output, DType dtype, int32_t rank, const int64_t *shape,
                             const int64_t *strides, void **data) = nullptr;
 
-  /// Runs an extern step. May be null when the plan has none. kOxyfuelExternFailed: the binding holds the exception.
+  /// Called when all is ready and the steps are about to run; then `end` is called, also when a step fails. Not called
+  /// when the call fails before (arguments that do not fit, no memory). May be null.
+  void (*begin)(void *context) = nullptr;
+  void (*end)(void *context) = nullptr;
+
+  /// Runs an extern step, outside of any parallel region. May be null when the plan has none. kOxyfuelExternFailed: the binding holds the exception.
   OxyfuelStatus (*run_extern)(void *context, const ExternStep &step) = nullptr;
 
   /// Called after the last step for every output that is not of kind kBuffer, in order, with the values of its slots;
