@@ -237,6 +237,15 @@ Expr element_count(ExprContext &context, const std::vector<Expr> &shape) {
   return count;
 }
 
+bool agree(const Type &a, const Type &b) {
+  if (a.dtype != b.dtype || a.rank() != b.rank())
+    return false;
+  for (int i = 0; i < a.rank(); ++i)
+    if (a.shape[i] != b.shape[i] && (a.shape[i] - b.shape[i]).constant().value_or(0) != 0)
+      return false;
+  return true;
+}
+
 bool has_effect(const Node &node) {
   if (node.has("effect"))
     return node.get<bool>("effect");

@@ -124,12 +124,17 @@ std::vector<Expr> contiguous_strides(ExprContext &context, const std::vector<Exp
 std::vector<Expr> ordered_strides(ExprContext &context, const std::vector<Expr> &shape, const std::vector<int> &order);
 Expr element_count(ExprContext &context, const std::vector<Expr> &shape);
 
+/// The same element type and rank, and no dimension whose sizes provably differ.
+bool agree(const Type &a, const Type &b);
+
 /// Never dropped, and kept in order with others that have effects: its operator says so, its attribute "effect" does
 /// (which wins), or a node in one of its regions has one.
 bool has_effect(const Node &node);
 
 /// Text form; `canonical` renames values in order of appearance and leaves locations out (equal groups have equal texts).
 std::string print(const Graph &graph, bool canonical = false);
+/// "f32[s0, 512]".
+std::string print(const Type &type);
 /// Finds an operator by its name; null when there is none.
 using FindOp = const OpInfo *(*)(std::string_view name);
 /// Parses one graph. Throws CompileError with line and column. With the op table of ops/op.h: `parse(text)`.
