@@ -3,7 +3,10 @@
 // UnsupportedError: the importer then makes an extern node.
 #pragma once
 
+#include <complex>
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -14,7 +17,8 @@ namespace oxyfuel {
 
 /// An argument of an ATen call as the importer gives it. Schema defaults are filled in; keyword arguments follow in schema order.
 struct AtenArgument {
-  std::variant<std::monostate, graph::Value *, int64_t, double, bool, std::string, DType, Expr, // Expr: a symbolic integer
+  // Expr: a symbolic integer. A symbolic float is a Value of rank 0. Layouts, devices and memory formats are none.
+  std::variant<std::monostate, graph::Value *, int64_t, double, bool, std::string, DType, Expr, std::complex<double>,
                std::vector<AtenArgument>>
       data;
   bool is_none() const { return std::holds_alternative<std::monostate>(data); }
@@ -27,6 +31,8 @@ struct AtenCall {
   std::vector<graph::Type> results;                ///< of the tensors returned
   std::vector<std::vector<Expr>> result_strides;   ///< as eager gives them
   std::string location;
+  /// Strides that a value has in eager, empty when the importer does not know: as_strided and bit views look at storage.
+  std::function<std::vector<Expr>(const graph::Value *)> strides_of;
 
   // Accessors; UnsupportedError when the argument is of another kind.
   graph::Value *value(int i) const;

@@ -48,6 +48,12 @@ struct OpInfo {
   /// kView, kIndexed (kPointwise: made from body by `element_of`): element `index` of the result.
   Expr (*element)(const graph::Node &node, std::span<const Expr> index, const ReadOperand &read) = nullptr;
   const ReductionRule *reduction = nullptr;
+  /// Condition that must hold for element `index` of result 0, else the program raises (an index out of range, an integer
+  /// division by zero); empty when nothing can go wrong. `element` and `body` stay memory-safe without it. For kScatter
+  /// `index` is that of the update. Null: no condition.
+  Expr (*check)(const graph::Node &node, std::span<const Expr> index, const ReadOperand &read) = nullptr;
+  /// kPointwise: bit i set: operand i arrives in its own dtype, not in the op-math type (a condition, a cast's operand).
+  unsigned raw_operands = 0;
   int ulps = 0;             ///< accuracy in float32 against the exact value, 0: exact or correctly rounded
   int cost = 1;             ///< of one element in units of an addition; drives recomputation choices
   bool has_effect = false;  ///< never dropped, order kept
