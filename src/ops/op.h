@@ -16,8 +16,10 @@
 
 namespace oxyfuel {
 
-/// Element `index` of result 0 of a pointwise, view or indexed node, in the result's dtype.
-Expr element_of(const graph::Node &node, std::span<const Expr> index, const ReadOperand &read);
+/// Element `index` of result 0 of a pointwise, view or indexed node, in the result's dtype. `context` is the graph's.
+Expr element_of(ExprContext &context, const graph::Node &node, std::span<const Expr> index, const ReadOperand &read);
+/// The condition that must hold for that element (OpInfo::check); empty when there is none.
+Expr check_of(ExprContext &context, const graph::Node &node, std::span<const Expr> index, const ReadOperand &read);
 /// Pointwise: the dtype that operands are promoted to (attribute "compute", else the result's).
 DType compute_of(const graph::Node &node);
 /// Reductions: the accumulator's dtype (attribute "accumulator", else the op-math type of the result).

@@ -45,13 +45,16 @@ struct OpInfo {
   /// kPointwise: operands arrive cast to the op-math type of the node's compute dtype (`compute_of`); the result is cast to
   /// the node's dtype by the caller.
   Expr (*body)(std::span<const Expr> operands, const graph::Node &node) = nullptr;
-  /// kView, kIndexed (kPointwise: made from body by `element_of`): element `index` of the result.
-  Expr (*element)(const graph::Node &node, std::span<const Expr> index, const ReadOperand &read) = nullptr;
+  /// kView, kIndexed (kPointwise: made from body by `element_of`): element `index` of the result. `context` is the graph's,
+  /// in which `index` is built too.
+  Expr (*element)(ExprContext &context, const graph::Node &node, std::span<const Expr> index,
+                  const ReadOperand &read) = nullptr;
   const ReductionRule *reduction = nullptr;
   /// Condition that must hold for element `index` of result 0, else the program raises (an index out of range, an integer
   /// division by zero); empty when nothing can go wrong. `element` and `body` stay memory-safe without it. For kScatter
   /// `index` is that of the update. Null: no condition.
-  Expr (*check)(const graph::Node &node, std::span<const Expr> index, const ReadOperand &read) = nullptr;
+  Expr (*check)(ExprContext &context, const graph::Node &node, std::span<const Expr> index,
+                const ReadOperand &read) = nullptr;
   /// kPointwise: bit i set: operand i arrives in its own dtype, not in the op-math type (a condition, a cast's operand).
   unsigned raw_operands = 0;
   int ulps = 0;             ///< accuracy in float32 against the exact value, 0: exact or correctly rounded
