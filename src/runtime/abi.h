@@ -19,6 +19,7 @@ enum OxyfuelStatus : int32_t {
   kOxyfuelAssertFailed = 3,    ///< a data-dependent assertion of the program failed
   kOxyfuelOutOfMemory = 4,
   kOxyfuelExternFailed = 5, ///< an extern step raised; the language binding holds the exception
+  kOxyfuelBadArgument = 6,  ///< an argument's shape, strides or type is not what the plan was made for (never from kernels)
 };
 
 /// Functions of the host that images may call, by field index. Scalar libm functions in double precision serve element

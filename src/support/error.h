@@ -12,7 +12,7 @@ namespace oxyfuel {
 class Error : public std::runtime_error {
 public:
   struct Parts {
-    std::string where, found, so, hint;
+    std::string where = {}, found = {}, so = {}, hint = {};
   };
   explicit Error(const std::string &summary) : std::runtime_error(summary) {}
   Error(const std::string &summary, const Parts &parts) : std::runtime_error(render(summary, parts)) {}
