@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PLAN = ("runtime/abi.h", "runtime/plan.h")
 LAYERS: dict[str, tuple[str, ...]] = {
     "support": (),
-    "ir": ("support",),
+    "ir": ("support", "runtime/abi.h"),
     "ops": ("support", "ir"),
     "schedule": ("support", "ir", "ops"),
     "passes": ("support", "ir", "ops", "schedule", *PLAN),

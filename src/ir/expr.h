@@ -54,11 +54,16 @@ enum class ExprKind : uint8_t {
   kReal, kImag, kComplex,
 };
 
-/// A scalar variable. For integers `lower` <= value < `upper` when set; the ranges drive simplification.
+/// A scalar variable. For integers `lower` <= value < `upper` when set; the ranges drive simplification, so they are set
+/// before the variable is used in an expression.
 struct Var {
   std::string name; ///< unique within its kernel or graph when printed
   DType dtype = DType::kI64;
   std::optional<int64_t> lower, upper;
+  /// An exclusive upper bound that is not a constant, such as the extent of a loop; may be set beside `upper`.
+  const struct ExprNode *upper_expr = nullptr;
+  /// False for let-bound values that come from wrapping arithmetic or from memory: index rules do not apply to them.
+  bool is_index = true;
   /// A likely value of a size symbol, for heuristics only: never a guard.
   int64_t hint = 0;
 };
@@ -67,7 +72,7 @@ struct ExprNode {
   ExprKind kind;
   DType dtype;
   uint8_t operand_count;
-  bool is_index; ///< built of constants and integer variables only: no overflow happens, so index rules apply
+  bool is_index; ///< i64 or bool, built of constants and index variables only: nothing overflows, so index rules apply
   uint32_t id;   ///< order of creation; gives deterministic orders
   ExprContext *context;
   union {
@@ -78,13 +83,15 @@ struct ExprNode {
   const ExprNode *operands[3];
 };
 
-/// Handle of a node. A default-made Expr is empty and tests false.
+/// Handle of a node. A default-made Expr is empty and tests false; `!e` is the logical negation, so absence is asked for
+/// with `is_empty`.
 class Expr {
 public:
   Expr() = default;
   explicit Expr(const ExprNode *node) : node_(node) {}
 
   explicit operator bool() const { return node_ != nullptr; }
+  bool is_empty() const { return node_ == nullptr; }
   const ExprNode *node() const { return node_; }
   const ExprNode *operator->() const { return node_; }
   ExprKind kind() const { return node_->kind; }
@@ -148,7 +155,7 @@ Expr operator>(Expr a, Expr b);
 Expr operator>=(Expr a, Expr b);
 Expr operator&&(Expr a, Expr b);
 Expr operator||(Expr a, Expr b);
-Expr operator!(Expr a);
+Expr operator!(Expr a); ///< bool only
 Expr operator&(Expr a, Expr b);
 Expr operator|(Expr a, Expr b);
 Expr operator^(Expr a, Expr b);
