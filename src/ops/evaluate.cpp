@@ -4,24 +4,22 @@
 
 namespace oxyfuel {
 
-Evaluation::Evaluation(Expr root, const std::function<const Scalar *(const Var *)> &variable,
-                       const std::function<MemoryView(const Buffer *)> &memory)
-    : root_(root), variable_(variable), memory_(memory) {
-  add(root);
+Evaluation::Evaluation(Expr root, const FindVariable &variable, const FindMemory &memory) : root_(root) {
+  add(root, variable, memory);
 }
 
-int Evaluation::add(Expr e) {
+int Evaluation::add(Expr e, const FindVariable &variable, const FindMemory &memory) {
   if (auto at = places_.find(e.node()); at != places_.end())
     return at->second;
   Step step;
   step.expression = e;
   step.value = {};
   for (int i = 0; i < e->operand_count; ++i)
-    step.operands[i] = add(e.operand(i));
+    step.operands[i] = add(e.operand(i), variable, memory);
   if (e.kind() == ExprKind::kVar)
-    step.variable = variable_(e.var());
+    step.variable = variable(e.var());
   if (e.kind() == ExprKind::kLoad)
-    step.memory = memory_(e.buffer());
+    step.memory = memory(e.buffer());
   steps_.push_back(step);
   int place = static_cast<int>(steps_.size()) - 1;
   places_[e.node()] = place;

@@ -16,13 +16,14 @@ struct MemoryView {
   int64_t count = 0;
 };
 
-/// An expression bound to the places where its variables' values and its buffers' elements lie. Only what the value depends on is
-/// computed: the branch of a select that is not taken reads nothing.
+/// An expression bound to the places where its variables' values and its buffers' elements lie. Only what the value depends
+/// on is computed: the branch of a select that is not taken reads nothing.
 class Evaluation {
 public:
   /// `variable` gives the place of a variable's value, which is read at each call.
-  Evaluation(Expr root, const std::function<const Scalar *(const Var *)> &variable,
-             const std::function<MemoryView(const Buffer *)> &memory);
+  using FindVariable = std::function<const Scalar *(const Var *)>;
+  using FindMemory = std::function<MemoryView(const Buffer *)>;
+  Evaluation(Expr root, const FindVariable &variable, const FindMemory &memory);
 
   Scalar operator()();
   DType dtype() const { return root_.dtype(); }
@@ -36,13 +37,11 @@ private:
     Scalar value;
     uint64_t round = 0; ///< the call in which `value` was computed
   };
-  int add(Expr e);
+  int add(Expr e, const FindVariable &variable, const FindMemory &memory);
   const Scalar &value_of(int step);
   Scalar load(const Step &step);
 
   Expr root_;
-  const std::function<const Scalar *(const Var *)> &variable_;
-  const std::function<MemoryView(const Buffer *)> &memory_;
   std::vector<Step> steps_;
   std::unordered_map<const ExprNode *, int> places_;
   uint64_t round_ = 0;
