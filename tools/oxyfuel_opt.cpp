@@ -109,7 +109,7 @@ bool is_graph(const std::string &text) {
   return false;
 }
 
-/// The text with `line` empty lines in front, so that positions in messages are those in the file.
+/// Each program has the lines before it as empty ones, so that positions in messages are those in the file.
 std::vector<std::string> split_programs(std::istream &in) {
   std::vector<std::string> programs(1);
   int number = 0;

@@ -364,7 +364,7 @@ private:
     if (parse_dtype(name, dtype) && arguments.size() == 1)
       return cast(arguments[0], dtype);
     ExprKind kind;
-    if (!find_function(name, kind) || arguments.empty() || arguments.size() > 3)
+    if (!find_size_function(name, kind) || arguments.empty() || arguments.size() > 3)
       reader_.fail_at(at, "there is no function " + name + " of " + std::to_string(arguments.size()) + " arguments");
     bool is_comparison =
         kind == ExprKind::kEq || kind == ExprKind::kNe || kind == ExprKind::kLt || kind == ExprKind::kLe;
