@@ -149,8 +149,10 @@ public:
   Buffer *registers(const std::string &name, DType dtype, int64_t size);
   Buffer *scratch(const std::string &name, DType dtype, int64_t size);
   void check(Expr condition, int status);
-  /// `fill` sets all fields but row, col and k, which it gets as expressions through the TileContract's vars.
+  /// The caller makes row, col and k by `contract_vars` and builds the index expressions of them.
   void contract(TileContract contract);
+  /// Sets the variables of a contraction whose rows, cols and extent are set.
+  void contract_vars(TileContract &contract);
   Buffer *parameter(const std::string &name, DType dtype, Buffer::Kind kind);
   Var *size(const std::string &name);
 
@@ -160,7 +162,10 @@ private:
   int next_name_ = 0;
 };
 
-/// Offsets of scratch buffers and Kernel::scratch_bytes.
+/// Gives a loop variable the range of [begin, begin + extent), which simplification builds on. Before its first use.
+void set_loop_range(Var &var, Expr begin, Expr extent);
+
+/// Offsets of scratch buffers and Kernel::scratch_bytes: buffers of blocks that do not enclose one another share memory.
 void assign_scratch(Kernel &kernel);
 
 /// Text form. Variables and buffers are renamed in order of appearance when `canonical`, so that equal kernels have equal texts.
