@@ -279,7 +279,8 @@ void ContractLowering::depth_step(State &state, int64_t step, llvm::Value *mask)
 bool ContractLowering::has_dot() const {
   const Target &target = values_.target();
   bool whole = std::all_of(lanes_.begin(), lanes_.end(), [](int lanes) { return lanes == 16; });
-  if (!whole || target.arch != Arch::kX86_64 || !target.has_avx512 || !a_.k_stride || !a_.k_stride.is_const(1))
+  if (!whole || target.arch != Arch::kX86_64 || !target.has_avx512 || a_.k_stride.is_empty() ||
+      !a_.k_stride.is_const(1))
     return false;
   if (pack_ == 2)
     return target.has_avx512bf16 && lowering_.options_.use_dot_products && type_ == DType::kF32 &&

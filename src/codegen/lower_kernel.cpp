@@ -21,7 +21,7 @@ constexpr size_t kTwoFormNodes = 300;
 constexpr size_t kSplitStatements = 60;
 
 void count_nodes(Expr e, std::unordered_set<const ExprNode *> &seen) {
-  if (!e || seen.size() > kTwoFormNodes || !seen.insert(e.node()).second)
+  if (e.is_empty() || seen.size() > kTwoFormNodes || !seen.insert(e.node()).second)
     return;
   for (int i = 0; i < e->operand_count; ++i)
     count_nodes(e.operand(i), seen);
