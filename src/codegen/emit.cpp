@@ -139,8 +139,8 @@ bool any_function(const llvm::Module &module, llvm::Attribute::AttrKind attribut
   return false;
 }
 
-/// Whether some loop asks to be unrolled; looked up by the strings of loop metadata, which only loops use.
-bool any_unroll_request(const llvm::Module &module) {
+/// Whether some loop carries metadata, the only place where unrolling is asked for.
+bool any_loop_metadata(const llvm::Module &module) {
   for (const llvm::Function &function : module)
     for (const llvm::BasicBlock &block : function)
       if (const llvm::Instruction *end = block.getTerminator(); end && end->getMetadata(llvm::LLVMContext::MD_loop))
@@ -163,7 +163,7 @@ void run_passes(llvm::Module &module, llvm::TargetMachine &machine, const llvm::
   functions.addPass(InstCombinePass());
   functions.addPass(SimplifyCFGPass());
   functions.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
-  if (any_unroll_request(module)) {
+  if (any_loop_metadata(module)) {
     functions.addPass(LoopUnrollPass(LoopUnrollOptions(/*OptLevel=*/2, /*OnlyWhenForced=*/true)));
     // Unrolled array elements of constant index become registers, and loop-invariant ones leave the outer loop.
     functions.addPass(SROAPass(SROAOptions::ModifyCFG));

@@ -50,12 +50,14 @@ struct LinkState {
   std::string error;
 };
 
+// clang-format off: one case a line would take a page
+/// Whether a fix-up of this kind depends only on the distance between two places in the image.
 bool is_relative(Arch arch, Edge::Kind kind) {
   switch (arch) {
   case Arch::kX86_64: {
     using namespace llvm::jitlink::x86_64;
     switch (kind) {
-    case Delta64: case Delta32: case Delta16: case Delta8: case NegDelta64: case NegDelta32: // clang-format: one line
+    case Delta64: case Delta32: case Delta16: case Delta8: case NegDelta64: case NegDelta32:
     case BranchPCRel32: case PCRel32:
       return true;
     default:
@@ -88,6 +90,7 @@ bool is_relative(Arch arch, Edge::Kind kind) {
   }
   return false;
 }
+// clang-format on
 
 std::string name_of(const Symbol &symbol) { return symbol.hasName() ? std::string(*symbol.getName()) : "(unnamed)"; }
 

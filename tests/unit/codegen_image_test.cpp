@@ -281,6 +281,7 @@ TEST(Image, errors_of_llvm_become_ours) {
   const char *twice = "define i32 @f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %x = add i32 1, 2\n br label %b\n"
                       "b:\n ret i32 %x\n}";
   EXPECT_NE(message_of<InternalError>([&] { build(twice); }).find("verifier"), std::string::npos);
+#ifndef __SANITIZE_ADDRESS__ // what LLVM holds then is leaked, as backend.cpp says
   // No such instruction below AVX-512: LLVM's way to say so is to end the process.
   const char *missing = R"(
 declare <16 x float> @llvm.x86.avx512.rcp14.ps.512(<16 x float>, <16 x float>, i16)
@@ -292,6 +293,7 @@ define <16 x float> @f(<16 x float> %x) {
     EXPECT_NE(message_of<InternalError>([&] { build(missing, Target::parse("x86-64-v2")); }).find("LLVM"), std::string::npos);
     EXPECT_EQ(build(kMixed).exports.size(), 1u);
   }
+#endif
 }
 
 TEST(Image, debug_part_places_its_sections) {
