@@ -4,7 +4,10 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
-  message(FATAL_ERROR "g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Oxyfuel needs g++ 12 or newer (Debian: apt-get install g++-12)")
+  message(
+    FATAL_ERROR
+    "g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Oxyfuel needs g++ 12 or newer (Debian: apt-get install g++-12)"
+  )
 endif()
 
 set(CMAKE_CXX_STANDARD 20)
@@ -19,7 +22,14 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 
 # No contraction: the interpreters are references, and `a * b + c` written in C++ rounds twice on every machine.
-add_compile_options(-Wall -Wextra -ffp-contract=off -fno-semantic-interposition -ffunction-sections -fdata-sections)
+add_compile_options(
+  -Wall
+  -Wextra
+  -ffp-contract=off
+  -fno-semantic-interposition
+  -ffunction-sections
+  -fdata-sections
+)
 add_link_options(-Wl,--gc-sections)
 if(OXYFUEL_WERROR)
   add_compile_options(-Werror)

@@ -17,16 +17,22 @@ step() {
     failed=1
   fi
 }
+# Names the files that clang-format would change, not each place.
+unformatted() {
+  local files
+  files=$(clang-format --dry-run --Werror "$@" 2>&1 | sed -n 's/^\([^ :]*\):[0-9].*clang-formatted.*/\1/p' | sort -u)
+  [ -z "$files" ] || { printf '%s\n' "$files" "run \`make format\`"; return 1; }
+}
 mapfile -t cpp < <(git ls-files '*.cpp' '*.h')
 mapfile -t cmake < <(git ls-files 'CMakeLists.txt' '*/CMakeLists.txt' '*.cmake')
 if [ "$fix" = --fix ]; then
   step clang-format clang-format -i "${cpp[@]}"
-  step gersemi gersemi --in-place --line-length 120 "${cmake[@]}"
+  step gersemi gersemi --in-place "${cmake[@]}"
   step ruff-fix ruff check --fix --quiet .
   step ruff-format ruff format --quiet .
 else
-  step clang-format clang-format --dry-run -Werror "${cpp[@]}"
-  step gersemi gersemi --check --line-length 120 "${cmake[@]}"
+  step clang-format unformatted "${cpp[@]}"
+  step gersemi gersemi --check "${cmake[@]}"
   step ruff ruff check --quiet .
   step ruff-format ruff format --check --quiet .
 fi

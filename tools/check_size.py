@@ -15,20 +15,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILE_FAILS, FILE_WARNS, FUNCTION_WARNS = 1000, 800, 80
 CODE = (".cpp", ".h", ".c", ".def", ".inc", ".py", ".cmake", ".sh")
-NOT_A_FUNCTION = re.compile(r"\s*(namespace|struct|class|enum|union|extern|if|for|while|switch|else|do|try|catch|return|}|#|//|\*)")
+NOT_A_FUNCTION = re.compile(
+    r"\s*((namespace|struct|class|enum|union|extern|if|for|while|switch|else|do|try|catch|return|case|default)\b|[}#*]|//)"
+)
+STATEMENT_ENDS = re.compile(r"^\s*(//.*|#.*|\*.*)?$|[;{}:]\s*(//.*)?$")
 
 
 def cpp_functions(lines: list[str]) -> Iterator[tuple[int, int]]:
     """(first line, number of lines) of each outermost function body."""
     number = 0
     while number < len(lines):
-        line = lines[number]
-        if line.endswith("{") and not NOT_A_FUNCTION.match(line):
-            indent = len(line) - len(line.lstrip())
+        start = number
+        while start and not STATEMENT_ENDS.search(lines[start - 1]):
+            start -= 1
+        head = lines[start]
+        if lines[number].endswith("{") and not NOT_A_FUNCTION.match(head):
+            indent = len(head) - len(head.lstrip())
             end = number + 1
             while end < len(lines) and not re.match(rf" {{{indent}}}}}", lines[end]):
                 end += 1
-            yield number + 1, end - number + 1
+            yield start + 1, end - start + 1
             number = end
         number += 1
 
@@ -40,10 +46,10 @@ def python_functions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def main() -> int:
-    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     totals: dict[str, list[int]] = defaultdict(list)
     failures, warnings = [], []
-    for name in names:
+    for name in listed.stdout.splitlines():
         path = ROOT / name
         if not (path.suffix in CODE or path.name in ("CMakeLists.txt", "Makefile")) or not path.is_file():
             continue
@@ -63,8 +69,7 @@ def main() -> int:
         print(f"{sum(sizes):8,} lines {len(sizes):4} files  {folder}")
     every = [size for sizes in totals.values() for size in sizes]
     print(f"{sum(every):8,} lines {len(every):4} files  in all")
-    print("\n".join(f"warning: {line}" for line in warnings))
-    print("\n".join(f"error: {line}" for line in failures))
+    print(*(f"warning: {line}" for line in warnings), *(f"error: {line}" for line in failures), sep="\n")
     return 1 if failures else 0
 
 

@@ -1,7 +1,7 @@
 """Sets up every Python test: strict mode, a cache of its own, one seed that is printed, and the world to run in.
 
-    pytest --seed 7            repeats a run: each test draws from this seed and its own name
-    pytest --world scalar      the same tests under tests/configs/scalar.env
+pytest --seed 7            repeats a run: each test draws from this seed and its own name
+pytest --world scalar      the same tests under tests/configs/scalar.env
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-# Read by the OpenMP of PyTorch when it is loaded: its threads would spin on cores that other workers of the test run need.
+# Read by PyTorch's OpenMP when it is loaded: its threads would spin on cores that other workers of the run need.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 # A bug in the compiler raises instead of falling back to eager.
 os.environ["OXYFUEL_STRICT"] = "1"

@@ -47,8 +47,6 @@ def test_only_the_init_function_leaves_the_module():
 
 def test_the_module_needs_system_libraries_only():
     module = importlib.import_module("oxyfuel._C")
-    listed = subprocess.run(
-        ["readelf", "-d", module.__file__], capture_output=True, text=True, check=True
-    ).stdout
+    listed = subprocess.run(["readelf", "-d", module.__file__], capture_output=True, text=True, check=True).stdout
     needed = {line.split("[")[1].rstrip("]") for line in listed.splitlines() if "(NEEDED)" in line}
     assert needed <= {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"}
