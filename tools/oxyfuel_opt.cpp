@@ -2,8 +2,8 @@
 //
 //   oxyfuel-opt file.oxir --passes=canonicalise,remove-dead [--compare]
 //
-// The file holds one or several programs, separated by lines `// -----`; `-` reads standard input. Errors go to standard error as
-// file:line:column: message, and make the exit status 1.
+// The file holds one or several programs, separated by lines `// -----`; `-` reads standard input. Errors go to
+// standard error as file:line:column: message, and make the exit status 1.
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -179,8 +179,7 @@ int run(const Arguments &arguments) {
   for (const std::string &text : split_programs(arguments.file == "-" ? std::cin : file)) {
     PassContext context(arguments.options);
     try {
-      std::string result =
-          is_graph(text) ? run_graph(text, arguments, context) : run_kernel(text, arguments, context);
+      std::string result = is_graph(text) ? run_graph(text, arguments, context) : run_kernel(text, arguments, context);
       std::cout << (is_first ? "" : "// -----\n") << result << std::flush;
     } catch (const Error &error) {
       std::string message = error.what();

@@ -37,8 +37,8 @@ Scalar Evaluation::load(const Step &step) {
   if (is_masked && !value_of(step.operands[1]).i)
     return zero;
   int64_t index = value_of(step.operands[0]).i;
-  OXYFUEL_CHECK(index >= 0 && index < step.memory.count, "element " + std::to_string(index) + " of " +
-                                                             std::to_string(step.memory.count) + " is read");
+  OXYFUEL_CHECK(index >= 0 && index < step.memory.count,
+                "element " + std::to_string(index) + " of " + std::to_string(step.memory.count) + " is read");
   return load_scalar(step.memory.data, index, step.expression.dtype());
 }
 
@@ -52,9 +52,7 @@ const Scalar &Evaluation::value_of(int place) {
   case ExprKind::kVar: step.value = *step.variable; break;
   case ExprKind::kLoad: step.value = load(step); break;
   case ExprKind::kSelect: step.value = value_of(step.operands[value_of(step.operands[0]).i ? 1 : 2]); break;
-  case ExprKind::kCast:
-    step.value = convert(value_of(step.operands[0]), e.operand(0).dtype(), e.dtype());
-    break;
+  case ExprKind::kCast: step.value = convert(value_of(step.operands[0]), e.operand(0).dtype(), e.dtype()); break;
   default: {
     Scalar values[3] = {};
     for (int i = 0; i < e->operand_count; ++i)

@@ -16,8 +16,8 @@ struct MemoryView {
   int64_t count = 0;
 };
 
-/// An expression bound to the places where its variables' values and its buffers' elements lie. Only what the value depends
-/// on is computed: the branch of a select that is not taken reads nothing.
+/// An expression bound to the places where its variables' values and its buffers' elements lie. Only what the value
+/// depends on is computed: the branch of a select that is not taken reads nothing.
 class Evaluation {
 public:
   /// `variable` gives the place of a variable's value, which is read at each call.

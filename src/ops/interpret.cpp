@@ -1,5 +1,6 @@
-// The interpreter of Graph IR. Pointwise operators, views, indexed operators and reductions come from the op table: the expression of
-// one element is built once a node, with a load where it reads an operand, and evaluated for every element.
+// The interpreter of Graph IR. Pointwise operators, views, indexed operators and reductions come from the op table: the
+// expression of one element is built once a node, with a load where it reads an operand, and evaluated for every
+// element.
 #include "ops/interpret.h"
 
 #include <cstring>
@@ -53,10 +54,9 @@ private:
   }
 
   std::vector<Tensor> run_node(const Node &node) {
+    if (node.op->body || node.op->element)
+      return {run_elements(node)};
     switch (node.op->kind) {
-    case OpKind::kPointwise:
-    case OpKind::kView:
-    case OpKind::kIndexed: return {run_elements(node)};
     case OpKind::kReduction: return {run_reduction(node)};
     case OpKind::kRegion: return run_region(node);
     case OpKind::kExtern:
@@ -178,7 +178,7 @@ private:
       if (is_folded[i])
         folded.push_back(x.shape[i]);
 
-    DType type = rule.better ? x.dtype : accumulator_of(node);
+    DType type = accumulator_of(node);
     Frame frame;
     Expr accumulator = add_variable(frame, type, false), element = add_variable(frame, type, false);
     Expr step = rule.better ? rule.better(accumulator, element) : rule.combine(accumulator, element);
@@ -227,6 +227,20 @@ private:
   std::vector<Tensor> run_region(const Node &node) {
     if (node.op->name == "group")
       return run_graph(node, "region", operands_of(node, 0));
+    if (node.op->name == "cond") {
+      bool is_true = integer_at(values_.at(node.operands[0]), 0) != 0;
+      return run_graph(node, is_true ? "then" : "else", operands_of(node, 1));
+    }
+    if (node.op->name == "while") {
+      // The first operands are carried, one a result; the others are read only.
+      std::vector<Tensor> state = operands_of(node, 0);
+      while (integer_at(run_graph(node, "condition", state)[0], 0)) {
+        std::vector<Tensor> next = run_graph(node, "body", state);
+        std::move(next.begin(), next.end(), state.begin());
+      }
+      state.resize(node.results.size());
+      return state;
+    }
     throw UnsupportedError("the interpreter does not run " + std::string(node.op->name));
   }
 

@@ -15,8 +15,9 @@ struct Tensor {
   std::vector<int64_t> shape;
   std::vector<std::byte> data;
 };
-/// Runs the program on values, operator by operator, slowly and simply (operators through OpInfo::element and reductions in
-/// order). The reference for passes and lowering, not for operators: the oracle of those is eager PyTorch.
+/// Runs the program on values, operator by operator, slowly and simply (operators through OpInfo::element and
+/// reductions in order). The reference for passes and lowering, not for operators: the oracle of those is eager
+/// PyTorch.
 std::vector<Tensor> interpret(const Graph &graph, const std::vector<Tensor> &inputs,
                               const std::vector<int64_t> &symbols, std::vector<Tensor> *mutated = nullptr);
 

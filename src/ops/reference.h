@@ -1,5 +1,5 @@
-// Reference loops of operators that are no function of single elements: contractions, attention, scatters, scans, sorts. Used
-// by the interpreter; slow and simple.
+// Reference loops of operators that are no function of single elements: contractions, attention, scatters, scans,
+// sorts. Used by the interpreter; slow and simple.
 #pragma once
 
 #include <functional>

@@ -14,9 +14,7 @@ Scalar read_as(const Tensor &tensor, int64_t place, DType dtype) {
 }
 
 /// The accumulator's type: that of the attribute, else the op-math type of the result.
-DType accumulator_type(const Call &call) {
-  return call.node.get_or<DType>("accumulator", opmath_of(call.dtypes[0]));
-}
+DType accumulator_type(const Call &call) { return call.node.get_or<DType>("accumulator", opmath_of(call.dtypes[0])); }
 
 } // namespace
 
@@ -59,8 +57,8 @@ std::vector<Tensor> reference_convolution(const Call &call) {
     for (int64_t c = 0; c < group_inputs; ++c)
       for_each_index(kernel, [&](const std::vector<int64_t> &tap) {
         std::vector<int64_t> from = {at[0], group * group_inputs + c};
-        std::vector<int64_t> weight = is_transposed ? std::vector<int64_t>{from[1], at[1] % group_outputs}
-                                                    : std::vector<int64_t>{at[1], c};
+        std::vector<int64_t> weight =
+            is_transposed ? std::vector<int64_t>{from[1], at[1] % group_outputs} : std::vector<int64_t>{at[1], c};
         for (size_t i = 0; i < axes; ++i) {
           int64_t place;
           if (is_transposed) {
@@ -84,7 +82,8 @@ std::vector<Tensor> reference_convolution(const Call &call) {
   return {result};
 }
 
-// softmax(q kᵀ * scale + mask) v, in double; logsumexp of the scores beside it. A row with nothing to attend to is zero.
+// softmax(q kᵀ * scale + mask) v, in double; logsumexp of the scores beside it. A row with nothing to attend to is
+// zero.
 std::vector<Tensor> reference_attention(const Call &call) {
   const Tensor &q = *call.operands[0], &k = *call.operands[1], &v = *call.operands[2];
   const Tensor *mask = call.operands.size() > 3 ? call.operands[3] : nullptr;

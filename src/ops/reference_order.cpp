@@ -10,15 +10,16 @@ namespace oxyfuel::graph {
 
 namespace {
 
-[[noreturn]] void fail_range(const Call &call) {
-  throw CompileError(std::string(call.node.op->name) + ": an index is out of range", {call.node.location, "", "", ""});
+int64_t checked(int64_t index, int64_t size, const Call &call) {
+  if (index < 0 || index >= size)
+    throw CompileError(std::string(call.node.op->name) + ": an index is out of range",
+                       {call.node.location, "", "", ""});
+  return index;
 }
 
 /// Negative indices count from the end.
-int64_t wrap_index(int64_t index, int64_t size, const Call &call) {
-  if (index < -size || index >= size)
-    fail_range(call);
-  return index < 0 ? index + size : index;
+int64_t wrapped(int64_t index, int64_t size, const Call &call) {
+  return checked(index < 0 ? index + size : index, size, call);
 }
 
 /// How a scatter combines an element with an update.
@@ -44,7 +45,7 @@ void scatter(const Call &call, Tensor &result) {
   std::vector<int64_t> counts(mode == "mean" ? static_cast<size_t>(element_count(result)) : 0, 1);
   for_each_index(index.shape, [&](const std::vector<int64_t> &at) {
     std::vector<int64_t> to = at;
-    to[axis] = wrap_index(integer_at(index, flat_place(at, index.shape)), result.shape[axis], call);
+    to[axis] = checked(integer_at(index, flat_place(at, index.shape)), result.shape[axis], call);
     int64_t place = flat_place(to, result.shape);
     std::vector<int64_t> from(update.shape.size());
     for (size_t i = 0; i < from.size(); ++i)
@@ -118,24 +119,11 @@ void index_put(const Call &call, Tensor &result) {
       to[free_axes[i]] = outer[i];
     for (size_t axis = 0; axis < indices.size(); ++axis)
       if (indices[axis])
-        to[axis] = wrap_index(integer_at(*indices[axis], broadcast_place(*indices[axis], inner)), result.shape[axis],
-                              call);
+        to[axis] =
+            wrapped(integer_at(*indices[axis], broadcast_place(*indices[axis], inner)), result.shape[axis], call);
     int64_t place = flat_place(to, result.shape);
     Scalar value = convert(element_at(values, broadcast_place(values, at)), values.dtype, result.dtype);
-    set_element(result, place,
-                combine(accumulates ? "add" : "set", element_at(result, place), value, result.dtype));
-  });
-}
-
-void slice_scatter(const Call &call, Tensor &result) {
-  const Tensor &update = *call.operands[1];
-  size_t axis = static_cast<size_t>(call.integer("axis", 0));
-  int64_t start = call.integer("start", 0), step = call.integer("step", 1);
-  for_each_index(update.shape, [&](const std::vector<int64_t> &at) {
-    std::vector<int64_t> to = at;
-    to[axis] = start + at[axis] * step;
-    set_element(result, flat_place(to, result.shape),
-                convert(element_at(update, flat_place(at, update.shape)), update.dtype, result.dtype));
+    set_element(result, place, combine(accumulates ? "add" : "set", element_at(result, place), value, result.dtype));
   });
 }
 
@@ -158,8 +146,9 @@ void for_each_line(const std::vector<int64_t> &shape, size_t axis,
 
 double log_add_exp(double a, double b) {
   double most = std::max(a, b), least = std::min(a, b);
-  return std::isnan(a) || std::isnan(b) ? a + b : std::isinf(most) && most == least ? most
-                                                                                    : most + std::log1p(std::exp(least - most));
+  return std::isnan(a) || std::isnan(b)      ? a + b
+         : std::isinf(most) && most == least ? most
+                                             : most + std::log1p(std::exp(least - most));
 }
 
 void set_integer(Tensor &tensor, int64_t place, int64_t integer) {
@@ -177,8 +166,6 @@ std::vector<Tensor> reference_scatter(const Call &call) {
     scatter(call, result);
   else if (name == "index_put")
     index_put(call, result);
-  else if (name == "slice_scatter")
-    slice_scatter(call, result);
   else
     throw UnsupportedError("the interpreter does not run " + std::string(name));
   return {result};
@@ -209,8 +196,8 @@ std::vector<Tensor> reference_scan(const Call &call) {
         // The later of equal elements wins, and NaN stays.
         bool is_max = mode == "max";
         bool is_better = arithmetic.is_nan(value) ||
-                         (!arithmetic.is_nan(running) && !(is_max ? arithmetic.is_less(value, running)
-                                                                  : arithmetic.is_less(running, value)));
+                         (!arithmetic.is_nan(running) &&
+                          !(is_max ? arithmetic.is_less(value, running) : arithmetic.is_less(running, value)));
         best = is_better ? static_cast<int64_t>(i) : best;
         running = is_better ? value : running;
       }

@@ -21,7 +21,8 @@ struct PassOptions {
   std::set<std::string, std::less<>> skipped;
   int64_t fuel = std::numeric_limits<int64_t>::max(); ///< rewrites that are allowed, to bisect a wrong one
 
-  /// OXYFUEL_VERIFY (0 or 1), OXYFUEL_DUMP (a folder), OXYFUEL_SKIP (names, separated by commas), OXYFUEL_FUEL (a number).
+  /// OXYFUEL_VERIFY (0 or 1), OXYFUEL_DUMP (a folder), OXYFUEL_SKIP (names, separated by commas), OXYFUEL_FUEL (a
+  /// number).
   static PassOptions from_environment();
 };
 

@@ -44,7 +44,8 @@ void dump(const std::string &prefix, const std::string &text, std::string_view p
   std::ofstream out(file);
   out << text;
   if (!out.flush())
-    throw CompileError("cannot write " + file.string(), {"", "", "", "point OXYFUEL_DUMP at a folder that can be written"});
+    throw CompileError("cannot write " + file.string(),
+                       {"", "", "", "point OXYFUEL_DUMP at a folder that can be written"});
 }
 
 /// Calls `f` so that an InternalError from it names the pass.
@@ -106,8 +107,7 @@ std::vector<Pass<Program>> parse_pipeline(std::string_view names, std::span<cons
   return pipeline;
 }
 
-template <typename Program>
-const Pass<Program> *find_pass(std::string_view name, std::span<const Pass<Program>> all) {
+template <typename Program> const Pass<Program> *find_pass(std::string_view name, std::span<const Pass<Program>> all) {
   for (const Pass<Program> &pass : all)
     if (pass.name == name)
       return &pass;

@@ -21,9 +21,9 @@ using LoopPass = Pass<loop::Kernel>;
 
 class PassManager {
 public:
-  /// Runs `passes` in order; true when any changed the program. With `verify`, a pass that leaves a broken program, or says
-  /// "unchanged" of a text that changed, is an InternalError with its name. Each pass that changed something is dumped, if
-  /// asked for, as `NN-pass.oxir`; kernels as `kernel.NN-pass.oxir`.
+  /// Runs `passes` in order; true when any changed the program. With `verify`, a pass that leaves a broken program, or
+  /// says "unchanged" of a text that changed, is an InternalError with its name. Each pass that changed something is
+  /// dumped, if asked for, as `NN-pass.oxir`; kernels as `kernel.NN-pass.oxir`.
   static bool run(graph::Graph &graph, std::span<const GraphPass> passes, PassContext &context);
   static bool run(loop::Kernel &kernel, std::span<const LoopPass> passes, PassContext &context);
 };

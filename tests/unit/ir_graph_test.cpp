@@ -50,7 +50,8 @@ TEST(GraphText, Plain) {
 }
 
 TEST(GraphText, SymbolsAndLayouts) {
-  expect_round_trip(R"(graph @main(%x: f32[s0, s1 * 2 + 1] strides(s1 * 2 + 1, 1) offset(4)) symbols(s0 in [2, inf) hint 32, s1) {
+  expect_round_trip(
+      R"(graph @main(%x: f32[s0, s1 * 2 + 1] strides(s1 * 2 + 1, 1) offset(4)) symbols(s0 in [2, inf) hint 32, s1) {
   %0: f32[s0, s1 * 2 + 1] strides(1, s0) = exp(%x)
   mutate %x = %0
   return %0 strides(1, s0)
@@ -86,8 +87,9 @@ TEST(GraphText, CanonicalTextsOfEqualGroupsAreEqual) {
 }
 
 TEST(GraphText, SizesOfFunctions) {
-  auto graph = read("graph @main(%x: f32[floor_div(s0 + 7, 8), min(s0, 4), (s0 - 1) * (s0 + 2)]) symbols(s0 in [2, inf)) {"
-                    " return %x }");
+  auto graph =
+      read("graph @main(%x: f32[floor_div(s0 + 7, 8), min(s0, 4), (s0 - 1) * (s0 + 2)]) symbols(s0 in [2, inf)) {"
+           " return %x }");
   std::string text = print(*graph);
   EXPECT_EQ(print(*read(text)), text);
 }
@@ -104,15 +106,18 @@ void expect_error(const std::string &text, const std::string &wanted) {
 TEST(GraphText, ErrorsHavePlaces) {
   expect_error("graph @main(%x: f33[2]) { return }", "1:17: \"f33\" is no element type");
   expect_error("graph @main(%x: f32[n]) { return }", "1:21: symbol n is not declared");
-  expect_error("graph @main(%x: f32[2]) {\n  %y: f32[2] = expp(%x)\n  return\n}", "2:16: there is no operator \"expp\"");
+  expect_error("graph @main(%x: f32[2]) {\n  %y: f32[2] = expp(%x)\n  return\n}",
+               "2:16: there is no operator \"expp\"");
   expect_error("graph @main(%x: f32[2]) {\n  return %y\n}", "2:10: %y is not defined here");
-  expect_error("graph @main(%x: f32[2]) {\n  %y: f32[3] = exp(%x)\n  return %y\n}", "2:3: type of result 0: exp gives f32[2]");
+  expect_error("graph @main(%x: f32[2]) {\n  %y: f32[3] = exp(%x)\n  return %y\n}",
+               "2:3: type of result 0: exp gives f32[2]");
   expect_error("graph @main(%x: f32[2], %x: f32[2]) { return }", "1:25: %x is defined twice");
   expect_error("graph @main(", "1:13: bracket without end");
 }
 
 TEST(GraphChange, UsesFollow) {
-  auto graph = read("graph @main(%x: f32[2], %z: f32[2]) { %a: f32[2] = exp(%x) %b: f32[2] = add(%a, %a) return %b, %a }");
+  auto graph =
+      read("graph @main(%x: f32[2], %z: f32[2]) { %a: f32[2] = exp(%x) %b: f32[2] = add(%a, %a) return %b, %a }");
   Value *x = graph->inputs()[0].get(), *z = graph->inputs()[1].get();
   Node *exp = graph->nodes()[0].get(), *add = graph->nodes()[1].get();
   EXPECT_EQ(exp->result()->users.size(), 2u);
@@ -131,7 +136,8 @@ TEST(GraphChange, UsesFollow) {
 }
 
 TEST(GraphChange, EffectsStay) {
-  auto graph = read("graph @main(%x: f32[2]) { %a: f32[2] = extern(%x) %b: f32[2] = extern(%x) {effect = false} return }");
+  auto graph =
+      read("graph @main(%x: f32[2]) { %a: f32[2] = extern(%x) %b: f32[2] = extern(%x) {effect = false} return }");
   EXPECT_TRUE(graph->remove_dead());
   EXPECT_EQ(graph->nodes().size(), 1u);
 }

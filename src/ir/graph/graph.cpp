@@ -147,9 +147,8 @@ bool Graph::remove_dead() {
   bool changed = false;
   for (size_t i = nodes_.size(); i-- > 0;) {
     Node *node = nodes_[i].get();
-    bool used = std::any_of(node->results.begin(), node->results.end(), [&](const auto &result) {
-      return !result->users.empty() || kept.count(result.get());
-    });
+    bool used = std::any_of(node->results.begin(), node->results.end(),
+                            [&](const auto &result) { return !result->users.empty() || kept.count(result.get()); });
     if (used || has_effect(*node))
       continue;
     for (Value *operand : node->operands)

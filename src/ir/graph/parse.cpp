@@ -1,5 +1,5 @@
-// Text to Graph IR, by recursive descent. Reads what `print` writes; result types are written out in the text and compared
-// with those that the operator infers.
+// Text to Graph IR, by recursive descent. Reads what `print` writes; result types are written out in the text and
+// compared with those that the operator infers.
 #include <unordered_map>
 
 #include "ir/graph/op_info.h"

@@ -1,5 +1,5 @@
-// Graph IR to text. The text is a function of the graph alone: attributes come in the order of their names, terms of a size
-// in the order of their texts, and unnamed values are numbered in order of appearance.
+// Graph IR to text. The text is a function of the graph alone: attributes come in the order of their names, terms of a
+// size in the order of their texts, and unnamed values are numbered in order of appearance.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

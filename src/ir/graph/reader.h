@@ -96,8 +96,8 @@ public:
     if (!at_number())
       fail("expected a number, found " + found());
     const char *begin = text_.data() + at_, *end = text_.data() + text_.size(), *stop = begin;
-    while (stop < end && (is_name_character(*stop) || ((*stop == '-' || *stop == '+') &&
-                                                       (stop == begin || stop[-1] == 'e'))))
+    while (stop < end &&
+           (is_name_character(*stop) || ((*stop == '-' || *stop == '+') && (stop == begin || stop[-1] == 'e'))))
       ++stop;
     Number number{false, 0, 0};
     auto integer = std::from_chars(begin, stop, number.integer);

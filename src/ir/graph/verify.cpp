@@ -74,7 +74,8 @@ private:
       check_attribute(name, attribute);
     for (size_t i = 0; i < node.results.size(); ++i) {
       const Value *result = node.result(static_cast<int>(i));
-      require(result->producer == &node && result->index == static_cast<int>(i), "a result's producer or index is wrong");
+      require(result->producer == &node && result->index == static_cast<int>(i),
+              "a result's producer or index is wrong");
       check_value(result);
     }
     check_types(node);
@@ -145,8 +146,8 @@ private:
     for (const Mutation &mutation : graph_.mutations) {
       require(mutation.target && !mutation.target->producer && defined_.count(mutation.target), "a target is no input");
       require(mutation.value && defined_.count(mutation.value), "a value is not defined");
-      require(agree(mutation.target->type, mutation.value->type), "input %" + mutation.target->name +
-                                                                      " takes a value of another type");
+      require(agree(mutation.target->type, mutation.value->type),
+              "input %" + mutation.target->name + " takes a value of another type");
     }
   }
 

@@ -1,4 +1,5 @@
-// A key spells a node out as bytes; expressions are interned and operands already merged, so their addresses stand for them.
+// A key spells a node out as bytes; expressions are interned and operands already merged, so their addresses stand for
+// them.
 #include "passes/graph/common_subexpressions.h"
 
 #include <type_traits>

@@ -5,8 +5,8 @@
 //   %2: f32[4] = add(%0, %1)  →     return %1
 //   return %2
 //
-// Nodes with effects, externs (random numbers among them) and nodes with regions stay. A decided layout counts as part of
-// the node.
+// Nodes with effects, externs (random numbers among them) and nodes with regions stay. A decided layout counts as part
+// of the node.
 //
 // Requires: nodes in order. Leaves: no two equal nodes.
 #pragma once

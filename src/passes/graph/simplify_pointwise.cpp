@@ -86,7 +86,8 @@ Value *simplify_algebra(Node &node) {
   }
   if (name == "neg" || name == "logical_not" || name == "bitwise_not") {
     Node *inner = node.operands[0]->producer;
-    if (inner && inner->op == node.op && is_plain(*inner) && (name != "logical_not" || is_bool(inner->operands[0]->type.dtype)) &&
+    if (inner && inner->op == node.op && is_plain(*inner) &&
+        (name != "logical_not" || is_bool(inner->operands[0]->type.dtype)) &&
         has_result_type(inner->operands[0], node) && inner->result()->type.dtype == node.result()->type.dtype)
       return inner->operands[0];
   }
@@ -151,9 +152,7 @@ Value *fold_constants(Graph &graph, Node &node) {
   Expr folded = element_of(context, node, {}, read);
   if (!folded || !folded.is_const() || folded.dtype() != type.dtype)
     return nullptr;
-  Attribute value = is_float(type.dtype)  ? Attribute(folded->real)
-                    : is_bool(type.dtype) ? Attribute(folded->integer != 0)
-                                          : Attribute(folded->integer);
+  Attribute value = is_float(type.dtype) ? Attribute(folded->real) : Attribute(folded->integer);
   Node *made = graph.add_typed(op("constant"), {}, {{"dtype", type.dtype}, {"value", value}}, {type}, &node);
   made->location = node.location;
   return made->result();
