@@ -13,6 +13,12 @@
 #include "runtime/threads.h"
 #include "support/cpu.h"
 
+// Tests of what happens without memory ask for more than the sanitizers' allocators grant.
+#define OXYFUEL_SANITIZER_OPTIONS(name)                                                                                \
+  extern "C" __attribute__((visibility("default"))) const char *name() { return "allocator_may_return_null=1"; }
+OXYFUEL_SANITIZER_OPTIONS(__asan_default_options)
+OXYFUEL_SANITIZER_OPTIONS(__tsan_default_options)
+
 namespace oxyfuel::runtime {
 namespace {
 
