@@ -205,7 +205,8 @@ void prepare_module(llvm::Module &module, const Target &target) {
   llvm::TargetMachine &machine = target_machine(target, 2);
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
-  module.setPICLevel(llvm::PICLevel::SmallPIC);
+  if (module.getPICLevel() != llvm::PICLevel::SmallPIC) // emit_object comes here for modules that are prepared too
+    module.setPICLevel(llvm::PICLevel::SmallPIC);
 }
 
 std::vector<char> emit_object(llvm::Module &module, const Target &target, const EmitOptions &options, EmitTimes *times) {

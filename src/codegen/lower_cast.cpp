@@ -77,14 +77,15 @@ llvm::Value *ValueBuilder::float_to_integer(llvm::Value *value, DType to) {
       word = truncate_in_range(value, 32);
     return builder_.CreateTrunc(word, like(value, memory_type(to)));
   }
-  if (to != DType::kU64)
-    return builder_.CreateTrunc(truncate_in_range(value, 64), like(value, memory_type(to)));
-  // The upper half of the unsigned range is converted less 2^63.
-  llvm::Value *half = llvm::ConstantFP::get(value->getType(), 0x1p63);
+  if (to == DType::kI64)
+    return truncate_in_range(value, 64);
+  // The upper half of the unsigned range is converted less 2^31 or 2^63; what lies above gives zero.
+  unsigned bits = to == DType::kU32 ? 32 : 64;
+  llvm::Value *half = llvm::ConstantFP::get(value->getType(), bits == 32 ? 0x1p31 : 0x1p63);
   llvm::Value *is_high = builder_.CreateFCmpOGE(value, half);
-  llvm::Value *low = truncate_in_range(value, 64);
-  llvm::Value *high = truncate_in_range(builder_.CreateFSub(value, half), 64);
-  llvm::Value *bit = llvm::ConstantInt::get(low->getType(), llvm::APInt::getSignedMinValue(64));
+  llvm::Value *low = truncate_in_range(value, bits);
+  llvm::Value *high = truncate_in_range(builder_.CreateFSub(value, half), bits);
+  llvm::Value *bit = llvm::ConstantInt::get(low->getType(), llvm::APInt::getSignedMinValue(bits));
   return builder_.CreateSelect(is_high, builder_.CreateXor(high, bit), low);
 }
 

@@ -51,16 +51,15 @@ Scalar scalar_of(Expr constant) {
 
 namespace {
 
-/// As cvttsd2si: values that do not fit give the least integer of the intermediate type.
+/// As eager on x86: values that do not fit give the least integer of the intermediate type; for u32 and u64 the upper half of
+/// the range is converted less its lower bound, so values above it give zero.
 int64_t integer_from_real(double value, DType to) {
-  if (to == DType::kU64) {
-    if (value >= 0x1p63 && value < 0x1p64)
-      return static_cast<int64_t>(static_cast<uint64_t>(value));
-  }
-  if (to == DType::kI64 || to == DType::kU64 || to == DType::kU32) {
-    const bool fits = value >= -0x1p63 && value < 0x1p63;
-    return wrap(fits ? static_cast<int64_t>(value) : INT64_MIN, to);
-  }
+  if (to == DType::kU64 && value >= 0x1p63)
+    return value < 0x1p64 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : 0;
+  if (to == DType::kU32 && value >= 0x1p31)
+    return value < 0x1p32 ? static_cast<int64_t>(value) : 0;
+  if (to == DType::kI64 || to == DType::kU64)
+    return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : INT64_MIN;
   const bool fits = value > -0x1p31 - 1 && value < 0x1p31;
   return wrap(fits ? static_cast<int32_t>(value) : INT32_MIN, to);
 }
