@@ -60,9 +60,11 @@ std::string real_text(double value, DType dtype) {
   return std::string(buffer, end.ptr);
 }
 
-/// Nodes in the tree that `e` prints as, up to `limit`.
+/// Nodes in the tree that `node` prints as, up to `limit`; an index counts as one.
 int tree_size(const ExprNode *node, int limit) {
   int size = 1;
+  if (node->is_index)
+    return size;
   for (int i = 0; i < node->operand_count && size < limit; ++i)
     size += tree_size(node->operands[i], limit - size);
   return size;

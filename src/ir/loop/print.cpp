@@ -161,10 +161,10 @@ private:
   }
 
   void print(const Store &store, int depth) {
-    std::string text = name(store.buffer) + "[" + exprs_.text(store.index) + "] = " + exprs_.text(store.value);
+    std::string text = name(store.buffer) + "[" + exprs_.text(store.index);
     if (store.mask)
-      text += " if " + exprs_.text(store.mask);
-    line(depth, text);
+      text += " ? " + exprs_.text(store.mask);
+    line(depth, text + "] = " + exprs_.text(store.value));
   }
 
   void print(const Let &let, int depth) {
