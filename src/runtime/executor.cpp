@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 
 #include "runtime/host_table.h"
+#include "support/system.h"
 
 namespace oxyfuel::runtime {
 namespace {
 
 constexpr int64_t kCopyGrain = 256 << 10; // bytes that one thread copies in about 20 us
-
-int64_t now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
-}
 
 /// Steps after this one that belong to it.
 int32_t inner_steps(const Action &action) {
@@ -165,11 +159,11 @@ OxyfuelStatus Executor::run_steps() {
 
 OxyfuelStatus Executor::run_range(int32_t begin, int32_t end) {
   for (int32_t i = begin; i < end; ++i) {
-    const int64_t start = call_.step_nanoseconds ? now() : 0;
+    const int64_t start = call_.step_nanoseconds ? monotonic_nanoseconds() : 0;
     if (const OxyfuelStatus status = run_step(i); status != kOxyfuelOk)
       return status;
     if (call_.step_nanoseconds)
-      call_.step_nanoseconds[i] += now() - start;
+      call_.step_nanoseconds[i] += monotonic_nanoseconds() - start;
     i += inner_steps(tables_.actions[i]);
   }
   return kOxyfuelOk;

@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
-#include <ctime>
-#include <linux/futex.h>
 #include <mutex>
 #include <new>
-#include <pthread.h>
-#include <sched.h>
-#include <csignal>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/abi.h"
 #include "support/cpu.h"
 #include "support/fork.h"
 #include "support/memory.h"
+#include "support/system.h"
 
 namespace oxyfuel::runtime {
 
@@ -66,19 +59,6 @@ constexpr uint64_t pack(uint32_t epoch, int64_t next, int64_t end) {
 constexpr uint32_t epoch_of(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
 constexpr int64_t next_of(uint64_t word) { return static_cast<int64_t>(word >> 16 & 0xffff); }
 constexpr int64_t end_of(uint64_t word) { return static_cast<int64_t>(word & 0xffff); }
-
-int64_t now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-void futex_wait(std::atomic<uint32_t> &word, uint32_t expected) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
-}
-void futex_wake(std::atomic<uint32_t> &word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
 
 /// Takes the first chunk (or the last) of a range if it still belongs to job `epoch`.
 template <bool kFront> bool claim(std::atomic<uint64_t> &range, uint32_t epoch, int64_t &chunk) {
@@ -182,30 +162,9 @@ private:
   void start_workers(int wanted) {
     std::lock_guard lock(mutex_);
     int count = worker_count_.load(std::memory_order_relaxed);
-    sigset_t all, before; // signals are for the threads of the program
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (; count < wanted; ++count)
-      if (!start_worker(seats_[count]))
-        break; // fewer threads: slower, not wrong
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    while (count < wanted && start_thread("oxyfuel", serve, &seats_[count])) // fewer threads are slower, not wrong
+      ++count;
     worker_count_.store(count, std::memory_order_release);
-  }
-
-  /// Workers may run where the process may, not only where the thread that happens to start them may.
-  static bool start_worker(Seat &seat) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    cpu_set_t cpus;
-    if (sched_getaffinity(getpid(), sizeof cpus, &cpus) == 0)
-      pthread_attr_setaffinity_np(&attributes, sizeof cpus, &cpus);
-    pthread_t thread;
-    const bool started = pthread_create(&thread, &attributes, serve, &seat) == 0;
-    pthread_attr_destroy(&attributes);
-    if (started)
-      pthread_setname_np(thread, "oxyfuel");
-    return started;
   }
 
   static void *serve(void *argument) {
@@ -219,7 +178,7 @@ private:
       if (claim<true>(seat.word, done, chunk))
         run_job(seat, done, chunk);
       if (seat.busy.exchange(0, std::memory_order_acq_rel) == kAwaited)
-        futex_wake(seat.busy);
+        wake_one(seat.busy);
     }
     return nullptr;
   }
@@ -243,20 +202,20 @@ private:
   /// caller's CPU, where spinning would keep the caller from working.
   static void await_job(Seat &seat, uint32_t done) {
     auto arrived = [&](std::memory_order order) { return epoch_of(seat.word.load(order)) != done; };
-    const int64_t deadline = now() + kWorkerSpinNanoseconds;
+    const int64_t deadline = monotonic_nanoseconds() + kWorkerSpinNanoseconds;
     do {
       for (int i = 0; i < 32; ++i) {
         if (arrived(std::memory_order_acquire))
           return;
         spin_pause();
       }
-      if (static_cast<uint32_t>(sched_getcpu()) == seat.caller_cpu.load(std::memory_order_relaxed))
+      if (current_cpu() == seat.caller_cpu.load(std::memory_order_relaxed))
         break;
-    } while (now() < deadline);
+    } while (monotonic_nanoseconds() < deadline);
     while (!arrived(std::memory_order_acquire)) {
       seat.parked.store(1, std::memory_order_seq_cst);
       if (!arrived(std::memory_order_seq_cst))
-        futex_wait(seat.parked, 1);
+        wait_while(seat.parked, 1);
       seat.parked.store(0, std::memory_order_relaxed);
     }
   }
@@ -271,19 +230,19 @@ private:
 void await_worker(Seat &seat, uint32_t epoch) {
   if (seat.busy.load(std::memory_order_acquire) != epoch)
     return;
-  const int64_t deadline = now() + kCallerSpinNanoseconds;
+  const int64_t deadline = monotonic_nanoseconds() + kCallerSpinNanoseconds;
   do
     for (int i = 0; i < 32; ++i) {
       if (seat.busy.load(std::memory_order_acquire) != epoch)
         return;
       spin_pause();
     }
-  while (now() < deadline);
+  while (monotonic_nanoseconds() < deadline);
   uint32_t expected = epoch;
   if (!seat.busy.compare_exchange_strong(expected, kAwaited, std::memory_order_acq_rel))
     return;
   while (seat.busy.load(std::memory_order_acquire) == kAwaited)
-    futex_wait(seat.busy, kAwaited);
+    wait_while(seat.busy, kAwaited);
 }
 
 std::atomic<int> limit_override{0};
@@ -343,7 +302,7 @@ int32_t Region::parallel_for(int64_t tasks, int64_t grain, size_t scratch_bytes,
   for (int member = 1; member < members; ++member)
     words[member] = &seats_[member - 1]->word;
   Job job{words, members, scratch_bytes, float_control()};
-  const uint32_t epoch = Pool::get().next_epoch(), cpu = static_cast<uint32_t>(sched_getcpu());
+  const uint32_t epoch = Pool::get().next_epoch(), cpu = current_cpu();
   // The first chunk is the caller's from the start: no claim needed.
   own.store(pack(epoch, 1, chunks / members), std::memory_order_release);
   for (int member = 1; member < members; ++member) {
@@ -358,7 +317,7 @@ int32_t Region::parallel_for(int64_t tasks, int64_t grain, size_t scratch_bytes,
     Seat &seat = *seats_[member - 1];
     seat.word.exchange(pack(epoch, chunks * member / members, chunks * (member + 1) / members), std::memory_order_seq_cst);
     if (seat.parked.load(std::memory_order_seq_cst) != 0 && seat.parked.exchange(0, std::memory_order_seq_cst) != 0)
-      futex_wake(seat.parked);
+      wake_one(seat.parked);
   }
   work_off(job, 0, epoch, Work{function, context, tasks, chunk, scratch}, 0, job.status);
   for (int member = 1; member < members; ++member)
