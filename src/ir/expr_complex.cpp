@@ -78,27 +78,30 @@ Parts complex_sqrt(Parts z) {
 }
 
 Parts complex_sinh(Parts z) {
-  const Expr is_real = eq(z.im, z.im.like(0));
-  return {sinh(z.re) * cos(z.im), select(is_real, z.im, cosh(z.re) * sin(z.im))};
+  const Expr zero = z.re.like(0);
+  const Expr keeps_re = !is_finite(z.im) && (eq(z.re, zero) || is_infinite(z.re));
+  return {select(keeps_re, z.re, sinh(z.re) * cos(z.im)), select(eq(z.im, zero), z.im, cosh(z.re) * sin(z.im))};
 }
 
 Parts complex_cosh(Parts z) {
   const Expr zero = z.im.like(0);
   const Expr is_flat = eq(z.im, zero) || eq(z.re, zero);
-  const Expr im = select(is_flat, copy_sign(zero, z.re) * copy_sign(z.im.like(1), z.im), sinh(z.re) * sin(z.im));
-  return {cosh(z.re) * cos(z.im), im};
+  const Expr sine = sin(z.im), is_infinitely_far = !is_finite(z.im) && is_infinite(z.re);
+  const Expr im = select(is_flat, copy_sign(zero, z.re) * copy_sign(z.im.like(1), sine), sinh(z.re) * sine);
+  return {select(is_infinitely_far, abs(z.re), cosh(z.re) * cos(z.im)), im};
 }
 
 Parts complex_tanh(Parts z) {
   // Kahan: with t = tan(im), s = sinh(re), rho = cosh(re): (rho*(1 + t²)*s + i t) / (1 + (1 + t²) s²).
   const Expr one = z.re.like(1), t = tan(z.im), s = sinh(z.re);
   const Expr beta = one + t * t, rho = sqrt(one + s * s), denominator = one + beta * s * s;
-  const Parts plain{beta * rho * s / denominator, t / denominator};
+  const Parts plain{select(eq(z.re, z.re.like(0)), z.re, beta * rho * s / denominator), t / denominator};
   // For |re| past this, 1 - |tanh| is below half an ulp and sinh² would overflow later.
   const Expr limit = z.re.like(z.re.dtype() == DType::kF64 ? 22 : 11);
   const Expr tail = z.re.like(4) * sin(z.im) * cos(z.im) * exp(z.re.like(-2) * abs(z.re));
-  const Expr tail_im = select(is_finite(z.im), tail, z.im.like(0));
-  return choose(limit < abs(z.re), {copy_sign(one, z.re), tail_im}, plain);
+  const Expr is_odd = !is_finite(z.im);
+  const Parts far{copy_sign(one, z.re), select(is_odd, z.im.like(0), tail)};
+  return choose(limit < abs(z.re) && (!is_odd || is_infinite(z.re)), far, plain);
 }
 
 /// cpow: exp(b * log(a)); eager gives 1 for a zero exponent and 0 for a zero base.
