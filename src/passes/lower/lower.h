@@ -26,12 +26,14 @@ struct KernelCall {
   int kernel = 0;                      ///< into LoweredGroup::kernels
   std::vector<BufferReference> buffers; ///< one a kernel parameter
   std::vector<Expr> sizes;             ///< one a size parameter of the kernel, over the program's symbols
+  bool is_bind = false; ///< reads static operands only and writes bound temporaries only: runs when weights are bound
 };
 
 /// Memory that only the group's own kernels use.
 struct Temporary {
   DType dtype = DType::kF32;
   Expr elements; ///< over the program's symbols
+  bool is_bound = false; ///< written by bind calls; lives as long as the weights are bound
 };
 
 struct LoweredGroup {

@@ -1,0 +1,44 @@
+// How a loops group runs: plain data with a text form. `choose` makes one from what the loops touch.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/machine.h"
+
+namespace oxyfuel {
+
+struct LoopSchedule {
+  std::vector<int> outer;  ///< unfolded axes that make tasks, outermost first (the vector axis is not among them)
+  std::vector<int> folded; ///< folded axes that run as serial loops, outermost first (the vector axis is not among them)
+  int vector_axis = -1;    ///< -1: a domain without axes
+  bool is_vector_folded = false; ///< lanes hold parts of one result, summed as a tree at the end
+  int width = 1;           ///< lanes
+  int unroll = 1;          ///< vectors side by side
+  int64_t block = 1;       ///< elements of the vector axis that one task covers (unfolded vector axis)
+  int64_t chunk = 0;       ///< steps after which partial results are added up; 0: never (short enough)
+  int64_t grain = 1;       ///< tasks worth a claim
+
+  std::string text() const;
+};
+
+/// One load or store of the group's loops.
+struct LoopAccess {
+  std::vector<std::optional<int64_t>> strides; ///< in elements, one an axis; empty where not affine with constant stride
+  int bytes = 4;
+  bool is_store = false;
+};
+
+struct LoopProblem {
+  std::vector<int64_t> extents; ///< at hints
+  std::vector<bool> is_static;  ///< the extent is a constant
+  std::vector<bool> is_folded;
+  std::vector<LoopAccess> accesses;
+  int widest_bytes = 4; ///< of the element types computed with
+  int cost = 1;         ///< of one point, in additions
+};
+
+LoopSchedule choose(const LoopProblem &problem, const Machine &machine);
+
+} // namespace oxyfuel
