@@ -104,14 +104,8 @@ Parts complex_tanh(Parts z) {
   return choose(limit < abs(z.re) && (!is_odd || is_infinite(z.re)), far, plain);
 }
 
-/// cpow: exp(b * log(a)); eager gives 1 for a zero exponent and 0 for a zero base.
-Parts complex_pow(Parts a, Parts b) {
-  const Expr zero = a.re.like(0), one = a.re.like(1);
-  const Parts general = complex_exp(b * complex_log(a));
-  const Expr is_zero_base = eq(a.re, zero) && eq(a.im, zero) && zero < b.re;
-  const Expr is_zero_exponent = eq(b.re, zero) && eq(b.im, zero);
-  return choose(is_zero_exponent, {one, zero}, choose(is_zero_base, {zero, zero}, general));
-}
+/// As cpow, without special cases: eager's 0 ** 0 is NaN.
+Parts complex_pow(Parts a, Parts b) { return complex_exp(b * complex_log(a)); }
 
 Expr complex_cast(ExprContext &context, DType dtype, Expr a) {
   if (is_complex(dtype)) {
