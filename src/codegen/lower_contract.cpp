@@ -2,14 +2,19 @@
 // and fused multiply-adds, in the order in which registers are the least in use.
 //
 // Addresses are one pointer for A and one for B that move with k; rows and unrolled steps are offsets from them, constant where
-// the strides are. The accumulators are SSA values through the loop: the register buffer is read before and written after it.
+// the strides are. A row stride that is known at run time only needs four registers and x86's scaled index for eight rows:
+// the stride times 1, 3, 5 and 7, and those times 2 and 4. LLVM's loop strength reduction would make a pointer of each
+// row and run out of registers, so it is kept from seeing how such a pointer moves.
+// The accumulators are SSA values through the loop: the register buffer is read before and written after it.
 #include "codegen/lower_state.h"
 
 #include "support/error.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 namespace oxyfuel::codegen {
@@ -20,7 +25,8 @@ public:
       : lowering_(lowering), tile_(tile), values_(lowering.values_), memory_(lowering.memory_),
         a_{tile.a, tile.a_index, tile.row}, b_{tile.b, tile.b_index, tile.col} {}
 
-  void run();
+  /// `whole`: all columns of B are read, whatever its limit says.
+  void run(bool whole);
 
 private:
   /// One of A and B: how its addresses move.
@@ -30,7 +36,9 @@ private:
     const Var *var; ///< row or col
     Expr k_stride{}; ///< elements a step of k; empty: no such stride, the index is evaluated for each k
     llvm::Value *start = nullptr;                ///< index at row or col 0, k 0
-    std::vector<llvm::Value *> offsets{}; ///< of each row or col used, from `start`
+    std::vector<llvm::Value *> offsets{};        ///< of each row or col used, from `start`
+    llvm::Value *odd_multiples[4] = {};          ///< of a row stride known at run time, in bytes; instead of `offsets`
+    bool is_opaque = false;                      ///< hidden from loop strength reduction
   };
   /// What the loop over k carries.
   struct State {
@@ -52,6 +60,7 @@ private:
   void accumulators(State &state, bool write);
   void repeat(State &state, llvm::Value *count, int64_t step, const Body &body);
   void advance(State &state, int64_t step);
+  void hide(const Operand &operand, llvm::Value *&pointer);
   void columns_step(State &state, int64_t step);
   void depth_step(State &state, int64_t step, llvm::Value *mask);
   void packed_step(State &state, int64_t step, llvm::Value *present);
@@ -91,6 +100,14 @@ void ContractLowering::prepare(Operand &operand, int count, int step, int64_t sc
   }
   Expr across = difference(operand.var);
   bool linear = !depends_on(across, operand.var) && !depends_on(across, tile_.k);
+  operand.is_opaque = count > 1 && !(linear && across.constant());
+  if (linear && operand.is_opaque && operand.start) {
+    llvm::Value *bytes = ir().CreateMul(lowering_.scalar(across),
+                                        number(step * scale * static_cast<int64_t>(size_of(operand.buffer->dtype))));
+    for (int64_t i = 0; i < 4; ++i)
+      operand.odd_multiples[i] = ir().CreateMul(bytes, number(2 * i + 1));
+    return;
+  }
   for (int i = 0; operand.start && i < count; ++i) {
     if (linear) {
       operand.offsets.push_back(ir().CreateMul(lowering_.scalar(across), number(int64_t{i} * step * scale)));
@@ -107,7 +124,18 @@ llvm::Value *ContractLowering::address(const Operand &operand, const State &stat
   llvm::Type *element = values_.memory_type(operand.buffer->dtype);
   if (operand.start) {
     llvm::Value *shift = ir().CreateMul(lowering_.scalar(operand.k_stride), number(step));
-    llvm::Value *pointer = ir().CreateGEP(element, is_a ? state.a : state.b, operand.offsets[place]);
+    llvm::Value *pointer = is_a ? state.a : state.b;
+    if (operand.odd_multiples[0]) {
+      for (; place >= 8; place -= 8)
+        pointer = ir().CreatePtrAdd(pointer, ir().CreateShl(operand.odd_multiples[0], 3));
+      if (place > 0) {
+        int twos = std::countr_zero(place);
+        pointer = ir().CreatePtrAdd(pointer, ir().CreateShl(operand.odd_multiples[(place >> twos) / 2],
+                                                            static_cast<uint64_t>(twos)));
+      }
+    } else {
+      pointer = ir().CreateGEP(element, pointer, operand.offsets[place]);
+    }
     return ir().CreateGEP(element, pointer, shift);
   }
   int64_t across = !is_a && in_columns() ? static_cast<int64_t>(place) * tile_.width : static_cast<int64_t>(place);
@@ -161,6 +189,14 @@ void ContractLowering::advance(State &state, int64_t step) {
   move(b_, state.b, step);
 }
 
+/// An empty piece of assembly that takes and gives the pointer.
+void ContractLowering::hide(const Operand &operand, llvm::Value *&pointer) {
+  if (!pointer || !operand.is_opaque)
+    return;
+  llvm::FunctionType *type = llvm::FunctionType::get(ir().getPtrTy(), {ir().getPtrTy()}, false);
+  pointer = ir().CreateCall(llvm::InlineAsm::get(type, "", "=r,0", /*hasSideEffects=*/false), {pointer});
+}
+
 /// Runs `body` `count` times, moving k by `step` each time.
 void ContractLowering::repeat(State &state, llvm::Value *count, int64_t step, const Body &body) {
   auto *known = llvm::dyn_cast<llvm::ConstantInt>(count);
@@ -199,6 +235,8 @@ void ContractLowering::repeat(State &state, llvm::Value *count, int64_t step, co
   turn->addIncoming(number(0), before);
   {
     KernelLowering::Scope scope(lowering_);
+    hide(a_, inside.a);
+    hide(b_, inside.b);
     body(inside);
     advance(inside, step);
   }
@@ -360,7 +398,7 @@ void ContractLowering::packed_step(State &state, int64_t step, llvm::Value *pres
   }
 }
 
-void ContractLowering::run() {
+void ContractLowering::run(bool whole_columns) {
   type_ = tile_.acc->dtype;
   pack_ = in_columns() ? tile_.depth_pack : 1;
   OXYFUEL_CHECK(type_ == DType::kF32 || type_ == DType::kF64 || is_integer(type_),
@@ -375,7 +413,7 @@ void ContractLowering::run() {
   }
   size_t b_count = in_columns() ? lanes_.size() : static_cast<size_t>(tile_.cols);
   masks_.resize(b_count);
-  if (tile_.b_col_limit && !lowering_.proves_at_least(tile_.b_col_limit, tile_.cols)) {
+  if (!whole_columns) {
     llvm::Value *limit = lowering_.scalar(tile_.b_col_limit);
     for (size_t i = 0; i < b_count; ++i) {
       if (!in_columns()) {
@@ -436,6 +474,21 @@ void ContractLowering::run() {
   accumulators(state, true);
 }
 
-void KernelLowering::contract(const loop::TileContract &contract) { ContractLowering(*this, contract).run(); }
+void KernelLowering::contract(const loop::TileContract &contract) {
+  if (!contract.b_col_limit || proves_at_least(contract.b_col_limit, contract.cols))
+    return ContractLowering(*this, contract).run(true);
+  if (values_.target().has_avx512) // masked loads cost nothing there
+    return ContractLowering(*this, contract).run(false);
+  llvm::BasicBlock *whole = new_block("whole"), *part = new_block("part"), *after = new_block("end");
+  ir().CreateCondBr(ir().CreateICmpSGE(scalar(contract.b_col_limit), ir().getInt64(static_cast<uint64_t>(contract.cols))),
+                    whole, part);
+  for (llvm::BasicBlock *block : {whole, part}) {
+    ir().SetInsertPoint(block);
+    Scope scope(*this);
+    ContractLowering(*this, contract).run(block == whole);
+    ir().CreateBr(after);
+  }
+  ir().SetInsertPoint(after);
+}
 
 } // namespace oxyfuel::codegen
