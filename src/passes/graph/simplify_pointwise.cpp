@@ -142,7 +142,7 @@ Value *fold_constants(Graph &graph, Node &node) {
   std::vector<Expr> values;
   for (const Value *operand : node.operands) {
     Expr value = operand ? constant_expression(context, operand) : Expr();
-    if (operand && !value)
+    if (operand && value.is_empty())
       return nullptr;
     values.push_back(value);
   }
@@ -150,7 +150,7 @@ Value *fold_constants(Graph &graph, Node &node) {
   if (Expr condition = check_of(context, node, {}, read); condition && !condition.is_const(1))
     return nullptr;
   Expr folded = element_of(context, node, {}, read);
-  if (!folded || !folded.is_const() || folded.dtype() != type.dtype)
+  if (folded.is_empty() || !folded.is_const() || folded.dtype() != type.dtype)
     return nullptr;
   Attribute value = is_float(type.dtype) ? Attribute(folded->real) : Attribute(folded->integer);
   Node *made = graph.add_typed(op("constant"), {}, {{"dtype", type.dtype}, {"value", value}}, {type}, &node);
