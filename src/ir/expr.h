@@ -1,4 +1,5 @@
-// The scalar expression language that both IRs share: sizes and index maps in Graph IR, values and addresses in Loop IR.
+// The scalar expression language that both IRs share: sizes and index maps in Graph IR, values and addresses in Loop
+// IR.
 //
 // An Expr is an immutable node, interned in an ExprContext: equal expressions of one context are the same pointer, so
 // equality is pointer equality and common subexpressions exist once. Nodes live as long as their context. A context is
@@ -32,30 +33,76 @@ enum class ExprKind : uint8_t {
   kLoad,  // element of `buffer` at operand 0 (flat index in elements, i64); operand 1, if any, is a bool mask: false
           // gives zero without touching memory
   // Arithmetic. Integers wrap. kDiv truncates on integers (divisor non-zero by the program's own guard).
-  kAdd, kSub, kMul, kDiv,
-  kFloorDiv, kFloorMod, // integers, rounding towards minus infinity
-  kRem,                 // C's % on integers, fmod on floats
-  kMin, kMax,           // integers only; floats spell NaN and zero rules out with kSelect
-  kNeg, kAbs, kSqrt, kFloor, kCeil, kTrunc,
-  kRint, // to nearest, ties to even
-  kFma,  // a * b + c, rounded once
-  kSelect, // operand 0 bool
-  kCast,   // C++ static_cast semantics with saturation undefined as in eager; to bool: != 0
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kFloorMod, // integers, rounding towards minus infinity
+  kRem,      // C's % on integers, fmod on floats
+  kMin,
+  kMax, // integers only; floats spell NaN and zero rules out with kSelect
+  kNeg,
+  kAbs,
+  kSqrt,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRint,    // to nearest, ties to even
+  kFma,     // a * b + c, rounded once
+  kSelect,  // operand 0 bool
+  kCast,    // C++ static_cast semantics with saturation undefined as in eager; to bool: != 0
   kBitcast, // same size
   // Comparisons give bool; kLt and kLe are false on NaN, kNe true.
-  kEq, kNe, kLt, kLe,
-  kAnd, kOr, kXor, kNot, // bool: logical; integers: bitwise
-  kShl, kShr,            // amount in [0, width) by the program's own guard; kShr is arithmetic on signed types
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kAnd,
+  kOr,
+  kXor,
+  kNot, // bool: logical; integers: bitwise
+  kShl,
+  kShr, // amount in [0, width) by the program's own guard; kShr is arithmetic on signed types
   // Functions of the vector maths (passes/loop/expand_math.h rewrites them into the above or into kHostCall).
-  kExp, kExp2, kExpm1, kLog, kLog2, kLog10, kLog1p, kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kTanh,
-  kAsinh, kAcosh, kAtanh, kErf, kErfc, kErfinv, kLgamma, kDigamma, kPow, kAtan2, kHypot, kNextafter,
+  kExp,
+  kExp2,
+  kExpm1,
+  kLog,
+  kLog2,
+  kLog10,
+  kLog1p,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kErfc,
+  kErfinv,
+  kLgamma,
+  kDigamma,
+  kPow,
+  kAtan2,
+  kHypot,
+  kNextafter,
   kHostCall, // `integer` is a OxyfuelHostFunction (one operand) or OxyfuelHostFunction2 (two); f64 → f64
-  // Complex numbers. All other kinds but kLoad, kSelect, kVar, kEq and kNe are expanded by the builders on complex operands.
-  kReal, kImag, kComplex,
+  // Complex numbers. All other kinds but kLoad, kSelect, kVar, kEq and kNe are expanded by the builders on complex
+  // operands.
+  kReal,
+  kImag,
+  kComplex,
 };
 
-/// A scalar variable. For integers `lower` <= value < `upper` when set; the ranges drive simplification, so they are set
-/// before the variable is used in an expression.
+/// A scalar variable. For integers `lower` <= value < `upper` when set; the ranges drive simplification, so they are
+/// set before the variable is used in an expression.
 struct Var {
   std::string name; ///< unique within its kernel or graph when printed
   DType dtype = DType::kI64;
@@ -83,8 +130,8 @@ struct ExprNode {
   const ExprNode *operands[3];
 };
 
-/// Handle of a node. A default-made Expr is empty and tests false; `!e` is the logical negation, so absence is asked for
-/// with `is_empty`.
+/// Handle of a node. A default-made Expr is empty and tests false; `!e` is the logical negation, so absence is asked
+/// for with `is_empty`.
 class Expr {
 public:
   Expr() = default;
@@ -247,7 +294,8 @@ std::optional<int64_t> hint_of(Expr e);
 int64_t evaluate(Expr e, const std::function<int64_t(const Var *)> &value);
 
 // Text: infix with minimal parentheses, `%name` for variables, `f32(x)` casts, `%buf[index]` or `%buf[index ? mask]`
-// loads, `1.5:f32` constants (i64 ones bare), functions by name: `select(c, a, b)`, `exp(x)`. What print writes parse reads.
+// loads, `1.5:f32` constants (i64 ones bare), functions by name: `select(c, a, b)`, `exp(x)`. What print writes parse
+// reads.
 std::string print(Expr e);
 
 } // namespace oxyfuel

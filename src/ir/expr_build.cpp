@@ -41,7 +41,7 @@ bool holds_all(DType to, DType from) {
   return 8 * static_cast<int>(size_of(to)) - (is_signed_integer(to) ? 1 : 0) >= bits;
 }
 
-Expr simplify_cast(ExprContext &, DType to, Expr a) {
+Expr simplify_cast(DType to, Expr a) {
   if (a.dtype() == to)
     return a;
   if (a.kind() != ExprKind::kCast)
@@ -57,7 +57,7 @@ Expr simplify_cast(ExprContext &, DType to, Expr a) {
   return cast(source, to);
 }
 
-Expr simplify_select(ExprContext &context, DType dtype, Expr condition, Expr a, Expr b) {
+Expr simplify_select(DType dtype, Expr condition, Expr a, Expr b) {
   if (condition.is_const())
     return condition.is_const(1) ? a : b;
   if (a == b)
@@ -74,7 +74,6 @@ Expr simplify_select(ExprContext &context, DType dtype, Expr condition, Expr a, 
     return select(condition, a.operand(1), b);
   if (b.kind() == ExprKind::kSelect && b.operand(0) == condition)
     return select(condition, a, b.operand(2));
-  (void)context;
   return {};
 }
 
@@ -211,35 +210,29 @@ Expr simplify_integer(ExprContext &context, ExprKind kind, DType dtype, Expr a, 
       return a.operand(0) * context.integer(wrap_mul(a.operand(1)->integer, b->integer), dtype);
     return {};
   case ExprKind::kDiv:
-  case ExprKind::kFloorDiv:
-    return b.is_const(1) ? a : Expr();
+  case ExprKind::kFloorDiv: return b.is_const(1) ? a : Expr();
   case ExprKind::kRem:
-  case ExprKind::kFloorMod:
-    return b.is_const(1) ? context.integer(0, dtype) : Expr();
+  case ExprKind::kFloorMod: return b.is_const(1) ? context.integer(0, dtype) : Expr();
   case ExprKind::kShl:
-  case ExprKind::kShr:
-    return b.is_const(0) ? a : Expr();
-  default:
-    return {};
+  case ExprKind::kShr: return b.is_const(0) ? a : Expr();
+  default: return {};
   }
 }
 
 /// What holds bit for bit, NaN and signed zeros included.
-Expr simplify_float(ExprContext &context, ExprKind kind, DType dtype, Operands operands) {
+Expr simplify_float(ExprKind kind, Operands operands) {
   const Expr a = operands[0], b = operands.size() > 1 ? operands[1] : Expr();
   switch (kind) {
   case ExprKind::kAdd:
     if (is_real(b, -0.0))
       return a;
     return is_real(a, -0.0) ? b : Expr();
-  case ExprKind::kSub:
-    return is_real(b, 0.0) ? a : Expr();
+  case ExprKind::kSub: return is_real(b, 0.0) ? a : Expr();
   case ExprKind::kMul:
     if (is_real(a, 1.0))
       return b;
     return is_real(b, 1.0) ? a : Expr();
-  case ExprKind::kDiv:
-    return is_real(b, 1.0) ? a : Expr();
+  case ExprKind::kDiv: return is_real(b, 1.0) ? a : Expr();
   case ExprKind::kFma:
     if (is_real(a, 1.0))
       return b + operands[2];
@@ -251,14 +244,11 @@ Expr simplify_float(ExprContext &context, ExprKind kind, DType dtype, Operands o
   case ExprKind::kTrunc:
   case ExprKind::kRint: {
     const ExprKind inner = a.kind();
-    const bool is_whole = inner == ExprKind::kFloor || inner == ExprKind::kCeil || inner == ExprKind::kTrunc ||
-                          inner == ExprKind::kRint;
+    const bool is_whole =
+        inner == ExprKind::kFloor || inner == ExprKind::kCeil || inner == ExprKind::kTrunc || inner == ExprKind::kRint;
     return is_whole ? a : Expr();
   }
-  default:
-    (void)context;
-    (void)dtype;
-    return {};
+  default: return {};
   }
 }
 
@@ -281,12 +271,12 @@ Expr simplify_index(ExprKind kind, Expr a, Expr b) {
 Expr simplify(ExprContext &context, ExprKind kind, DType dtype, Operands operands) {
   const Expr a = operands[0], b = operands.size() > 1 ? operands[1] : Expr();
   switch (kind) {
-  case ExprKind::kCast: return simplify_cast(context, dtype, a);
+  case ExprKind::kCast: return simplify_cast(dtype, a);
   case ExprKind::kBitcast:
     if (a.dtype() == dtype)
       return a;
     return a.kind() == ExprKind::kBitcast ? bitcast(a.operand(0), dtype) : Expr();
-  case ExprKind::kSelect: return simplify_select(context, dtype, a, b, operands[2]);
+  case ExprKind::kSelect: return simplify_select(dtype, a, b, operands[2]);
   case ExprKind::kAnd:
   case ExprKind::kOr:
   case ExprKind::kXor: return simplify_logic(context, kind, dtype, a, b);
@@ -317,7 +307,7 @@ Expr simplify(ExprContext &context, ExprKind kind, DType dtype, Operands operand
   default: break;
   }
   if (is_float(dtype))
-    return simplify_float(context, kind, dtype, operands);
+    return simplify_float(kind, operands);
   if (operands.size() != 2)
     return {};
   if (dtype == DType::kI64 && a->is_index && b->is_index)
@@ -365,9 +355,9 @@ void check_operands(ExprKind kind, DType dtype, Operands operands) {
   const size_t first = kind == ExprKind::kSelect ? 1 : 0;
   for (size_t i = first; i < operands.size(); ++i)
     OXYFUEL_CHECK(operands[i] && operands[i].dtype() == operands[first].dtype(),
-                  "operands of expression kind " + std::to_string(static_cast<int>(kind)) + " differ in type: " +
-                      (operands[i] ? std::string(name_of(operands[i].dtype())) : "empty") + " and " +
-                      (operands[first] ? std::string(name_of(operands[first].dtype())) : "empty"));
+                  "operands of expression kind " + std::to_string(static_cast<int>(kind)) +
+                      " differ in type: " + (operands[i] ? std::string(name_of(operands[i].dtype())) : "empty") +
+                      " and " + (operands[first] ? std::string(name_of(operands[first].dtype())) : "empty"));
   if (kind == ExprKind::kSelect)
     OXYFUEL_CHECK(is_bool(operands[0].dtype()) && operands[1].dtype() == dtype, "select(bool, a, b) has the type of a");
 }

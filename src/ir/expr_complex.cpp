@@ -1,5 +1,6 @@
 // Complex arithmetic as real arithmetic on the two parts. Formulas follow eager: products are the plain four-product
-// form, quotients scale by the larger part of the divisor (c10::complex), functions follow C99 annex G where eager does.
+// form, quotients scale by the larger part of the divisor (c10::complex), functions follow C99 annex G where eager
+// does.
 #include <cmath>
 
 #include "ir/expr_internal.h"
@@ -17,7 +18,9 @@ Parts operator+(Parts a, Parts b) { return {a.re + b.re, a.im + b.im}; }
 Parts operator-(Parts a, Parts b) { return {a.re - b.re, a.im - b.im}; }
 Parts operator-(Parts a) { return {-a.re, -a.im}; }
 Parts operator*(Parts a, Parts b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-Parts choose(Expr condition, Parts a, Parts b) { return {select(condition, a.re, b.re), select(condition, a.im, b.im)}; }
+Parts choose(Expr condition, Parts a, Parts b) {
+  return {select(condition, a.re, b.re), select(condition, a.im, b.im)};
+}
 Parts times_i(Parts a) { return {-a.im, a.re}; }
 Parts times_minus_i(Parts a) { return {a.im, -a.re}; }
 

@@ -1,5 +1,5 @@
-// Storage of expressions: nodes in a bump arena, found again by hash. Ids count up, so every order made from them is the
-// same in every run.
+// Storage of expressions: nodes in a bump arena, found again by hash. Ids count up, so every order made from them is
+// the same in every run.
 #include <bit>
 #include <deque>
 
@@ -55,10 +55,8 @@ bool stays_index(ExprKind kind) {
   case ExprKind::kAnd:
   case ExprKind::kOr:
   case ExprKind::kXor:
-  case ExprKind::kNot:
-    return true;
-  default:
-    return false;
+  case ExprKind::kNot: return true;
+  default: return false;
   }
 }
 
@@ -232,9 +230,7 @@ size_t ExprContext::node_count() const { return state_->nodes.size(); }
 
 Expr Expr::like(double value) const { return context().constant(value, dtype()); }
 
-bool Expr::is_const(int64_t value) const {
-  return is_const() && !is_float(dtype()) && node_->integer == value;
-}
+bool Expr::is_const(int64_t value) const { return is_const() && !is_float(dtype()) && node_->integer == value; }
 
 std::optional<int64_t> Expr::constant() const {
   if (!is_const() || is_float(dtype()))

@@ -40,7 +40,8 @@ void add_term(Sum &sum, Expr monomial, int64_t coefficient) {
     sum.terms.push_back({monomial, coefficient});
 }
 
-/// Takes the multiples of coefficient * product(factors) out of `numerator`. The constant's rest is in [0, coefficient).
+/// Takes the multiples of coefficient * product(factors) out of `numerator`. The constant's rest is in [0,
+/// coefficient).
 Division divide_sum(ExprContext &context, const Sum &numerator, int64_t coefficient, const std::vector<Expr> &factors) {
   Division result;
   for (const Sum::Term &term : numerator.terms) {

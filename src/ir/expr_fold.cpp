@@ -12,8 +12,7 @@ static bool is_foldable(ExprKind kind) {
 }
 
 static bool divides(ExprKind kind) {
-  return kind == ExprKind::kDiv || kind == ExprKind::kRem || kind == ExprKind::kFloorDiv ||
-         kind == ExprKind::kFloorMod;
+  return kind == ExprKind::kDiv || kind == ExprKind::kRem || kind == ExprKind::kFloorDiv || kind == ExprKind::kFloorMod;
 }
 
 Expr fold_constants(ExprContext &context, ExprKind kind, DType dtype, std::span<const Expr> operands) {

@@ -20,9 +20,9 @@ struct Operator {
   std::string_view symbol;
   int level;
 };
-constexpr Operator kOperators[] = {{"||", 0}, {"&&", 1}, {"==", 2}, {"!=", 2}, {"<", 2},  {"<=", 2}, {">", 2}, {">=", 2},
-                                   {"|", 3},  {"^", 4},  {"&", 5},  {"<<", 6}, {">>", 6}, {"+", 7},  {"-", 7}, {"*", 8},
-                                   {"/", 8},  {"//", 8}};
+constexpr Operator kOperators[] = {{"||", 0}, {"&&", 1}, {"==", 2}, {"!=", 2}, {"<", 2}, {"<=", 2},
+                                   {">", 2},  {">=", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"<<", 6},
+                                   {">>", 6}, {"+", 7},  {"-", 7},  {"*", 8},  {"/", 8}, {"//", 8}};
 constexpr int kUnaryLevel = 9;
 
 std::string type_text(Expr e) { return std::string(name_of(e.dtype())); }

@@ -1,6 +1,6 @@
-// Ranges of integer expressions, and proofs of inequalities. A proof of e >= 0 first asks for the range of e; where that
-// fails, it replaces a term that lowers e by a bound of it (a loop variable by its symbolic extent, a remainder by its
-// modulus) and asks again, so that differences of symbols cancel.
+// Ranges of integer expressions, and proofs of inequalities. A proof of e >= 0 first asks for the range of e; where
+// that fails, it replaces a term that lowers e by a bound of it (a loop variable by its symbolic extent, a remainder by
+// its modulus) and asks again, so that differences of symbols cancel.
 #include <algorithm>
 
 #include "ir/expr_internal.h"
@@ -62,11 +62,11 @@ Range divide(Range a, Range b) {
   const int64_t least = std::max<int64_t>(*b.lower, 1);
   Range result;
   if (a.lower)
-    result.lower = *a.lower >= 0 ? (b.upper ? *a.lower / std::max<int64_t>(*b.upper, 1) : 0)
-                                 : floor_div_value(*a.lower, least);
+    result.lower =
+        *a.lower >= 0 ? (b.upper ? *a.lower / std::max<int64_t>(*b.upper, 1) : 0) : floor_div_value(*a.lower, least);
   if (a.upper)
-    result.upper = *a.upper >= 0 ? *a.upper / least
-                                 : (b.upper ? floor_div_value(*a.upper, std::max<int64_t>(*b.upper, 1)) : -1);
+    result.upper =
+        *a.upper >= 0 ? *a.upper / least : (b.upper ? floor_div_value(*a.upper, std::max<int64_t>(*b.upper, 1)) : -1);
   return result;
 }
 
@@ -209,8 +209,7 @@ void upper_bounds(Expr factor, std::vector<Expr> &bounds) {
       bounds.push_back(floor_div(bound, factor.operand(1)));
     return;
   }
-  default:
-    return;
+  default: return;
   }
 }
 
@@ -231,9 +230,7 @@ struct Choice {
 
 std::optional<Choice> choose_factor(const Sum &sum) {
   std::optional<Choice> best;
-  const auto rank = [](Expr factor) {
-    return std::pair(factor.kind() != ExprKind::kVar, factor->id);
-  };
+  const auto rank = [](Expr factor) { return std::pair(factor.kind() != ExprKind::kVar, factor->id); };
   for (const Sum::Term &term : sum.terms) {
     Choice choice{term, 0, {}, {}};
     factors_of(term.monomial, choice.factors);

@@ -71,9 +71,7 @@ void add_to_sum(Expr e, int64_t factor, Sum &sum) {
   if (factor == 0)
     return;
   switch (e.kind()) {
-  case ExprKind::kConst:
-    sum.constant = wrap_add(sum.constant, wrap_mul(e->integer, factor));
-    return;
+  case ExprKind::kConst: sum.constant = wrap_add(sum.constant, wrap_mul(e->integer, factor)); return;
   case ExprKind::kAdd:
     add_to_sum(e.operand(0), factor, sum);
     add_to_sum(e.operand(1), factor, sum);
@@ -82,17 +80,14 @@ void add_to_sum(Expr e, int64_t factor, Sum &sum) {
     add_to_sum(e.operand(0), factor, sum);
     add_to_sum(e.operand(1), wrap_sub(0, factor), sum);
     return;
-  case ExprKind::kNeg:
-    add_to_sum(e.operand(0), wrap_sub(0, factor), sum);
-    return;
+  case ExprKind::kNeg: add_to_sum(e.operand(0), wrap_sub(0, factor), sum); return;
   case ExprKind::kMul:
     if (e.operand(1).is_const()) {
       add_to_sum(e.operand(0), wrap_mul(factor, e.operand(1)->integer), sum);
       return;
     }
     break;
-  default:
-    break;
+  default: break;
   }
   sum.terms.push_back({e, factor});
 }

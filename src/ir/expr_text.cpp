@@ -12,7 +12,19 @@ namespace oxyfuel {
 namespace {
 
 // Binding strength, loosest first.
-enum Level : int { kOrLevel, kAndLevel, kCompare, kBitOr, kBitXor, kBitAnd, kShift, kSumLevel, kProduct, kUnary, kAtom };
+enum Level : int {
+  kOrLevel,
+  kAndLevel,
+  kCompare,
+  kBitOr,
+  kBitXor,
+  kBitAnd,
+  kShift,
+  kSumLevel,
+  kProduct,
+  kUnary,
+  kAtom
+};
 
 struct Infix {
   ExprKind kind;
@@ -20,11 +32,11 @@ struct Infix {
   int level;
 };
 constexpr Infix kInfix[] = {
-    {ExprKind::kEq, "==", kCompare},     {ExprKind::kNe, "!=", kCompare}, {ExprKind::kLt, "<", kCompare},
-    {ExprKind::kLe, "<=", kCompare},     {ExprKind::kOr, "|", kBitOr},    {ExprKind::kXor, "^", kBitXor},
-    {ExprKind::kAnd, "&", kBitAnd},      {ExprKind::kShl, "<<", kShift},  {ExprKind::kShr, ">>", kShift},
-    {ExprKind::kAdd, "+", kSumLevel},    {ExprKind::kSub, "-", kSumLevel}, {ExprKind::kMul, "*", kProduct},
-    {ExprKind::kDiv, "/", kProduct},     {ExprKind::kFloorDiv, "//", kProduct},
+    {ExprKind::kEq, "==", kCompare},  {ExprKind::kNe, "!=", kCompare},       {ExprKind::kLt, "<", kCompare},
+    {ExprKind::kLe, "<=", kCompare},  {ExprKind::kOr, "|", kBitOr},          {ExprKind::kXor, "^", kBitXor},
+    {ExprKind::kAnd, "&", kBitAnd},   {ExprKind::kShl, "<<", kShift},        {ExprKind::kShr, ">>", kShift},
+    {ExprKind::kAdd, "+", kSumLevel}, {ExprKind::kSub, "-", kSumLevel},      {ExprKind::kMul, "*", kProduct},
+    {ExprKind::kDiv, "/", kProduct},  {ExprKind::kFloorDiv, "//", kProduct},
 };
 
 struct Named {
@@ -32,21 +44,29 @@ struct Named {
   const char *name;
 };
 constexpr Named kNamed[] = {
-    {ExprKind::kFloorMod, "mod"},   {ExprKind::kRem, "rem"},       {ExprKind::kMin, "min"},
-    {ExprKind::kMax, "max"},        {ExprKind::kAbs, "abs"},       {ExprKind::kSqrt, "sqrt"},
-    {ExprKind::kFloor, "floor"},    {ExprKind::kCeil, "ceil"},     {ExprKind::kTrunc, "trunc"},
-    {ExprKind::kRint, "rint"},      {ExprKind::kFma, "fma"},       {ExprKind::kSelect, "select"},
-    {ExprKind::kExp, "exp"},        {ExprKind::kExp2, "exp2"},     {ExprKind::kExpm1, "expm1"},
-    {ExprKind::kLog, "log"},        {ExprKind::kLog2, "log2"},     {ExprKind::kLog10, "log10"},
-    {ExprKind::kLog1p, "log1p"},    {ExprKind::kSin, "sin"},       {ExprKind::kCos, "cos"},
-    {ExprKind::kTan, "tan"},        {ExprKind::kAsin, "asin"},     {ExprKind::kAcos, "acos"},
-    {ExprKind::kAtan, "atan"},      {ExprKind::kSinh, "sinh"},     {ExprKind::kCosh, "cosh"},
-    {ExprKind::kTanh, "tanh"},      {ExprKind::kAsinh, "asinh"},   {ExprKind::kAcosh, "acosh"},
-    {ExprKind::kAtanh, "atanh"},    {ExprKind::kErf, "erf"},       {ExprKind::kErfc, "erfc"},
-    {ExprKind::kErfinv, "erfinv"},  {ExprKind::kLgamma, "lgamma"}, {ExprKind::kDigamma, "digamma"},
-    {ExprKind::kPow, "pow"},        {ExprKind::kAtan2, "atan2"},   {ExprKind::kHypot, "hypot"},
-    {ExprKind::kNextafter, "nextafter"}, {ExprKind::kReal, "real"}, {ExprKind::kImag, "imag"},
-    {ExprKind::kComplex, "complex"}, {ExprKind::kBitcast, "bitcast"}, {ExprKind::kHostCall, "host"},
+    {ExprKind::kFloorMod, "mod"},    {ExprKind::kRem, "rem"},
+    {ExprKind::kMin, "min"},         {ExprKind::kMax, "max"},
+    {ExprKind::kAbs, "abs"},         {ExprKind::kSqrt, "sqrt"},
+    {ExprKind::kFloor, "floor"},     {ExprKind::kCeil, "ceil"},
+    {ExprKind::kTrunc, "trunc"},     {ExprKind::kRint, "rint"},
+    {ExprKind::kFma, "fma"},         {ExprKind::kSelect, "select"},
+    {ExprKind::kExp, "exp"},         {ExprKind::kExp2, "exp2"},
+    {ExprKind::kExpm1, "expm1"},     {ExprKind::kLog, "log"},
+    {ExprKind::kLog2, "log2"},       {ExprKind::kLog10, "log10"},
+    {ExprKind::kLog1p, "log1p"},     {ExprKind::kSin, "sin"},
+    {ExprKind::kCos, "cos"},         {ExprKind::kTan, "tan"},
+    {ExprKind::kAsin, "asin"},       {ExprKind::kAcos, "acos"},
+    {ExprKind::kAtan, "atan"},       {ExprKind::kSinh, "sinh"},
+    {ExprKind::kCosh, "cosh"},       {ExprKind::kTanh, "tanh"},
+    {ExprKind::kAsinh, "asinh"},     {ExprKind::kAcosh, "acosh"},
+    {ExprKind::kAtanh, "atanh"},     {ExprKind::kErf, "erf"},
+    {ExprKind::kErfc, "erfc"},       {ExprKind::kErfinv, "erfinv"},
+    {ExprKind::kLgamma, "lgamma"},   {ExprKind::kDigamma, "digamma"},
+    {ExprKind::kPow, "pow"},         {ExprKind::kAtan2, "atan2"},
+    {ExprKind::kHypot, "hypot"},     {ExprKind::kNextafter, "nextafter"},
+    {ExprKind::kReal, "real"},       {ExprKind::kImag, "imag"},
+    {ExprKind::kComplex, "complex"}, {ExprKind::kBitcast, "bitcast"},
+    {ExprKind::kHostCall, "host"},
 };
 
 std::string real_text(double value, DType dtype) {
@@ -108,8 +128,7 @@ std::vector<std::string> ExprPrinter::abbreviate(std::span<const Expr> roots) {
       count(root.node());
   std::vector<std::string> lines;
   for (const ExprNode *node : order) {
-    if (uses[node] < 2 || node->is_index || abbreviations_.count(node) != 0 ||
-        tree_size(node, kSmallTree) < kSmallTree)
+    if (uses[node] < 2 || node->is_index || abbreviations_.count(node) != 0 || tree_size(node, kSmallTree) < kSmallTree)
       continue;
     std::string name = "$" + std::to_string(next_++);
     lines.push_back(name + " = " + text(Expr(node)));
@@ -178,7 +197,8 @@ ExprPrinter::Piece ExprPrinter::body(Expr e) {
   for (const Infix &infix : kInfix)
     if (infix.kind == kind) {
       const int left = infix.level == kCompare ? kCompare + 1 : infix.level;
-      std::string separator = infix.level == kProduct && kind == ExprKind::kMul ? "*" : " " + std::string(infix.symbol) + " ";
+      std::string separator =
+          infix.level == kProduct && kind == ExprKind::kMul ? "*" : " " + std::string(infix.symbol) + " ";
       return {at(e.operand(0), left) + separator + at(e.operand(1), infix.level + 1), infix.level};
     }
   std::string result(function_name(kind));

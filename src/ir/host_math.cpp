@@ -15,8 +15,8 @@ constexpr double kPi = 3.14159265358979323846;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Reflection below zero, recurrence up to 10, then the asymptotic series. At the poles as eager: -0 gives +inf, 0 gives
-/// -inf, negative integers NaN.
+/// Reflection below zero, recurrence up to 10, then the asymptotic series. At the poles as eager: -0 gives +inf, 0
+/// gives -inf, negative integers NaN.
 double digamma(double x) {
   if (x == 0)
     return std::copysign(kInfinity, -x);
@@ -35,9 +35,8 @@ double digamma(double x) {
   // Bernoulli numbers over 2n: Abramowitz and Stegun 6.3.18.
   const double z = 1 / (x * x);
   const double series =
-      z * (1.0 / 12 -
-           z * (1.0 / 120 -
-                z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
   return result + std::log(x) - 0.5 / x - series;
 }
 
@@ -115,11 +114,11 @@ double math_function(ExprKind kind, double a, double b) {
 double host_function(int64_t function, int count, double a, double b) {
   if (count == 2)
     return binary_host_function(function, a, b);
-  constexpr ExprKind kinds[] = {
-      ExprKind::kExp,   ExprKind::kExp2,  ExprKind::kExpm1, ExprKind::kLog,   ExprKind::kLog2,  ExprKind::kLog10,
-      ExprKind::kLog1p, ExprKind::kSin,   ExprKind::kCos,   ExprKind::kTan,   ExprKind::kAsin,  ExprKind::kAcos,
-      ExprKind::kAtan,  ExprKind::kSinh,  ExprKind::kCosh,  ExprKind::kTanh,  ExprKind::kAsinh, ExprKind::kAcosh,
-      ExprKind::kAtanh, ExprKind::kErf,   ExprKind::kErfc,  ExprKind::kLgamma};
+  constexpr ExprKind kinds[] = {ExprKind::kExp,   ExprKind::kExp2,  ExprKind::kExpm1, ExprKind::kLog,   ExprKind::kLog2,
+                                ExprKind::kLog10, ExprKind::kLog1p, ExprKind::kSin,   ExprKind::kCos,   ExprKind::kTan,
+                                ExprKind::kAsin,  ExprKind::kAcos,  ExprKind::kAtan,  ExprKind::kSinh,  ExprKind::kCosh,
+                                ExprKind::kTanh,  ExprKind::kAsinh, ExprKind::kAcosh, ExprKind::kAtanh, ExprKind::kErf,
+                                ExprKind::kErfc,  ExprKind::kLgamma};
   static_assert(sizeof(kinds) / sizeof(kinds[0]) == kHostLgamma + 1); // in the order of OxyfuelHostFunction
   if (function >= 0 && function <= kHostLgamma)
     return math_function(kinds[function], a, 0);

@@ -45,7 +45,8 @@ void Lexer::scan() {
     size_t end = start;
     while (is_digit(at(end)) || at(end) == '.')
       ++end;
-    if (at(end) == 'e' && (is_digit(at(end + 1)) || ((at(end + 1) == '-' || at(end + 1) == '+') && is_digit(at(end + 2))))) {
+    if (at(end) == 'e' &&
+        (is_digit(at(end + 1)) || ((at(end + 1) == '-' || at(end + 1) == '+') && is_digit(at(end + 2))))) {
       end += 2;
       while (is_digit(at(end)))
         ++end;

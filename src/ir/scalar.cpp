@@ -51,8 +51,8 @@ Scalar scalar_of(Expr constant) {
 
 namespace {
 
-/// As eager on x86: values that do not fit give the least integer of the intermediate type; for u32 and u64 the upper half of
-/// the range is converted less its lower bound, so values above it give zero.
+/// As eager on x86: values that do not fit give the least integer of the intermediate type; for u32 and u64 the upper
+/// half of the range is converted less its lower bound, so values above it give zero.
 int64_t integer_from_real(double value, DType to) {
   if (to == DType::kU64 && value >= 0x1p63)
     return value < 0x1p64 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : 0;
@@ -69,8 +69,8 @@ Scalar scalar_from_integer(int64_t value, DType from, DType to) {
   if (to == DType::kF64)
     result.d = from == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
   else if (is_float(to))
-    result.f = static_cast<float>(
-        round_to(from == DType::kU64 ? static_cast<float>(static_cast<uint64_t>(value)) : static_cast<float>(value), to));
+    result.f = static_cast<float>(round_to(
+        from == DType::kU64 ? static_cast<float>(static_cast<uint64_t>(value)) : static_cast<float>(value), to));
   else
     result.i = wrap(value, to);
   return result;
@@ -128,13 +128,13 @@ int64_t apply_integer(ExprKind kind, DType dtype, int64_t a, int64_t b, int64_t 
   case ExprKind::kXor: return a ^ b;
   case ExprKind::kNot: return is_bool(dtype) ? static_cast<int64_t>(a == 0) : ~a;
   case ExprKind::kShl: return static_cast<int64_t>(static_cast<uint64_t>(a) << (b & 63));
-  case ExprKind::kShr:
-    return is_u64 ? static_cast<int64_t>(static_cast<uint64_t>(a) >> (b & 63)) : a >> (b & 63);
+  case ExprKind::kShr: return is_u64 ? static_cast<int64_t>(static_cast<uint64_t>(a) >> (b & 63)) : a >> (b & 63);
   case ExprKind::kFloor:
   case ExprKind::kCeil:
   case ExprKind::kTrunc:
   case ExprKind::kRint: return a;
-  default: throw InternalError("no such operation on integers: expression kind " + std::to_string(static_cast<int>(kind)));
+  default:
+    throw InternalError("no such operation on integers: expression kind " + std::to_string(static_cast<int>(kind)));
   }
 }
 

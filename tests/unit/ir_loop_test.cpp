@@ -154,7 +154,8 @@ TEST(LoopInterpret, Softmax) {
     for (int64_t j = 0; j < m; ++j)
       sum += std::exp(static_cast<double>(x[static_cast<size_t>(i * m + j)]));
     for (int64_t j = 0; j < m; ++j)
-      EXPECT_NEAR(y[static_cast<size_t>(i * m + j)], std::exp(static_cast<double>(x[static_cast<size_t>(i * m + j)])) / sum, 1e-6);
+      EXPECT_NEAR(y[static_cast<size_t>(i * m + j)],
+                  std::exp(static_cast<double>(x[static_cast<size_t>(i * m + j)])) / sum, 1e-6);
   }
   const auto again = parse(print(*kernel));
   std::vector<float> z(n * m);

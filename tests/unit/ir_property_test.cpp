@@ -1,5 +1,5 @@
-// Random expressions: what the builders make has the value of what was asked for, building it again changes nothing, and
-// its text reads back to the same node.
+// Random expressions: what the builders make has the value of what was asked for, building it again changes nothing,
+// and its text reads back to the same node.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,12 +46,17 @@ public:
     case 5:
     case 6: return divide(a, constant(pick(1, 12)));
     case 7: return remainder(a, constant(pick(1, 12)));
-    case 8: return pick(0, 1) != 0 ? divide(a, leaves_[static_cast<size_t>(pick(0, 1))])
-                                   : remainder(a, leaves_[static_cast<size_t>(pick(0, 1))]);
+    case 8:
+      return pick(0, 1) != 0 ? divide(a, leaves_[static_cast<size_t>(pick(0, 1))])
+                             : remainder(a, leaves_[static_cast<size_t>(pick(0, 1))]);
     default: {
       const Pair b = make(depth - 1);
-      return pick(0, 1) != 0 ? apply(a, b, [](auto x, auto y) { return min(x, y); }, [](int64_t x, int64_t y) { return std::min(x, y); })
-                             : apply(a, b, [](auto x, auto y) { return max(x, y); }, [](int64_t x, int64_t y) { return std::max(x, y); });
+      return pick(0, 1) != 0 ? apply(
+                                   a, b, [](auto x, auto y) { return min(x, y); },
+                                   [](int64_t x, int64_t y) { return std::min(x, y); })
+                             : apply(
+                                   a, b, [](auto x, auto y) { return max(x, y); },
+                                   [](int64_t x, int64_t y) { return std::max(x, y); });
     }
     }
   }
@@ -125,8 +130,9 @@ private:
     return apply(a, b, [](Expr x, Expr y) { return floor_div(x, y); }, floor_div_of);
   }
   Pair remainder(const Pair &a, const Pair &b) {
-    return apply(a, b, [](Expr x, Expr y) { return floor_mod(x, y); },
-                 [](int64_t x, int64_t y) { return x - floor_div_of(x, y) * y; });
+    return apply(
+        a, b, [](Expr x, Expr y) { return floor_mod(x, y); },
+        [](int64_t x, int64_t y) { return x - floor_div_of(x, y) * y; });
   }
   friend Pair operator*(const Pair &a, const Pair &b) {
     Pair result{a.e * b.e, {}};
@@ -209,8 +215,10 @@ TEST(ComplexNumbers, FunctionsAgreeWithTheStandardLibrary) {
           EXPECT_EQ(std::isnan(got_re), std::isnan(want.real())) << test.name << " " << re << " " << im;
           continue;
         }
-        EXPECT_TRUE(agrees(got_re, want.real(), scale)) << test.name << " re " << re << " " << im << ": " << got_re << " " << want;
-        EXPECT_TRUE(agrees(got_im, want.imag(), scale)) << test.name << " im " << re << " " << im << ": " << got_im << " " << want;
+        EXPECT_TRUE(agrees(got_re, want.real(), scale))
+            << test.name << " re " << re << " " << im << ": " << got_re << " " << want;
+        EXPECT_TRUE(agrees(got_im, want.imag(), scale))
+            << test.name << " im " << re << " " << im << ": " << got_im << " " << want;
         EXPECT_EQ(std::signbit(got_im), std::signbit(want.imag())) << test.name << " im " << re << " " << im;
       }
 }

@@ -15,7 +15,7 @@ struct Operation {
   DType result, operand;
   int count = 0;
   int sources[3] = {0, 0, 0};
-  int leaf = 0;         ///< slot of the variable or buffer
+  int leaf = 0; ///< slot of the variable or buffer
   int64_t host = 0;
   Scalar constant = {}; ///< kConst
 };
@@ -155,10 +155,9 @@ private:
   Memory &checked(int slot, int64_t index) {
     Memory &memory = memory_[static_cast<size_t>(slot)];
     if (memory.base == nullptr || (memory.size != 0 && (index < 0 || index >= memory.size)))
-      throw InternalError("kernel @" + kernel_.name + " reads or writes %" + memory.name + "[" +
-                          std::to_string(index) + "], which " +
-                          (memory.base == nullptr ? "is not declared there"
-                                                  : "has " + std::to_string(memory.size) + " elements"));
+      throw InternalError(
+          "kernel @" + kernel_.name + " reads or writes %" + memory.name + "[" + std::to_string(index) + "], which " +
+          (memory.base == nullptr ? "is not declared there" : "has " + std::to_string(memory.size) + " elements"));
     return memory;
   }
 
@@ -181,7 +180,8 @@ private:
         Scalar operands[3] = {};
         for (int k = 0; k < operation.count; ++k)
           operands[k] = values[operation.sources[k]];
-        values[i] = apply(operation.kind, operation.result, operation.operand, operands, operation.count, operation.host);
+        values[i] =
+            apply(operation.kind, operation.result, operation.operand, operands, operation.count, operation.host);
       }
       }
     }
@@ -271,7 +271,8 @@ private:
         row.i = r;
         evaluate(step.a_code);
         const int64_t a_index = root(step.a_code, 0).i;
-        const Scalar a = convert(load_scalar(checked(a_slot, a_index).base, a_index, tile.a->dtype), tile.a->dtype, type);
+        const Scalar a =
+            convert(load_scalar(checked(a_slot, a_index).base, a_index, tile.a->dtype), tile.a->dtype, type);
         for (int c = 0; c < tile.cols; ++c) {
           int64_t index = int64_t{r} * tile.cols + c;
           if (is_depth)

@@ -1,6 +1,6 @@
-// Loop IR: one kernel as loops over buffers of scalars. The meaning is that of the loops run in order, one iteration after the
-// other; `vector`, `unroll` and task loops promise that order does not matter and say how code is made. So a scheduled
-// kernel is interpreted, printed and compared like an unscheduled one.
+// Loop IR: one kernel as loops over buffers of scalars. The meaning is that of the loops run in order, one iteration
+// after the other; `vector`, `unroll` and task loops promise that order does not matter and say how code is made. So a
+// scheduled kernel is interpreted, printed and compared like an unscheduled one.
 //
 //   kernel @softmax(%x: f32 in, %y: f32 out; %n, %m) grid (%n) scratch 4096 {
 //     task %i in [0, %n) {
@@ -23,9 +23,11 @@ namespace oxyfuel {
 /// Memory of a kernel, addressed by a flat element index.
 struct Buffer {
   enum class Kind : uint8_t {
-    kInput, kOutput, kInOut, // parameters, in the order of the signature
-    kRegister,               // local; small constant size; meant to live in registers (constant or lane indices after unrolling)
-    kScratch,                // local; in the worker's scratch memory, 64-byte aligned at `scratch_offset`
+    kInput,
+    kOutput,
+    kInOut,    // parameters, in the order of the signature
+    kRegister, // local; small constant size; meant to live in registers (constant or lane indices after unrolling)
+    kScratch,  // local; in the worker's scratch memory, 64-byte aligned at `scratch_offset`
   };
   std::string name;
   DType dtype = DType::kF32;
@@ -47,11 +49,11 @@ using Block = std::vector<std::unique_ptr<Statement>>;
 /// for var in [begin, begin + extent) step `step`. var takes begin, begin + step, …
 struct For {
   enum class Kind : uint8_t {
-    kTask,   // outermost only: the grid, cut up by the runtime
+    kTask, // outermost only: the grid, cut up by the runtime
     kSerial,
     kUnroll, // extent constant; the body is copied
-    kVector, // begin 0, step 1, extent <= width (an Expr: lanes past it are masked off); `width` lanes at once. Nothing but
-             // Store, Let, Check inside (no loops); register buffers are indexed by constants + lane
+    kVector, // begin 0, step 1, extent <= width (an Expr: lanes past it are masked off); `width` lanes at once. Nothing
+             // but Store, Let, Check inside (no loops); register buffers are indexed by constants + lane
   };
   Kind kind = Kind::kSerial;
   Var *var = nullptr;
@@ -89,9 +91,10 @@ struct Check {
   int status = 0;
 };
 
-/// acc[row * cols + col] += sum over k < extent of A[a_index(row, k)] * B[b_index(k, col)], products and sums in acc's type with fma,
-/// k ascending (lanes == kColumns) or `width` interleaved partial sums combined as a tree (lanes == kDepth).
-/// The one step that target lowering expands by itself (decision 5): FMA, dot products, AMX, or the portable loop.
+/// acc[row * cols + col] += sum over k < extent of A[a_index(row, k)] * B[b_index(k, col)], products and sums in acc's
+/// type with fma, k ascending (lanes == kColumns) or `width` interleaved partial sums combined as a tree (lanes ==
+/// kDepth). The one step that target lowering expands by itself (decision 5): FMA, dot products, AMX, or the portable
+/// loop.
 struct TileContract {
   enum class Lanes : uint8_t {
     kColumns, // vectors along col: b_index has stride 1 in col
@@ -103,9 +106,9 @@ struct TileContract {
   int rows = 0, cols = 0, width = 16;
   int unroll = 1; ///< of the k loop
   Var *row = nullptr, *col = nullptr, *k = nullptr;
-  Expr extent;    ///< of k
-  int depth_pack = 1; ///< 1, or 2 / 4: B holds that many consecutive k of one column side by side (bfloat16 dot2, int8 dot4):
-                      ///< b_index then is that of the group k / depth_pack, in units of groups
+  Expr extent;        ///< of k
+  int depth_pack = 1; ///< 1, or 2 / 4: B holds that many consecutive k of one column side by side (bfloat16 dot2, int8
+                      ///< dot4): b_index then is that of the group k / depth_pack, in units of groups
   const Buffer *a = nullptr, *b = nullptr;
   Expr a_index, b_index;
   Expr b_col_limit; ///< optional: columns at or past it (relative to the tile) are not read and count as zero
@@ -165,10 +168,12 @@ private:
 /// Gives a loop variable the range of [begin, begin + extent), which simplification builds on. Before its first use.
 void set_loop_range(Var &var, Expr begin, Expr extent);
 
-/// Offsets of scratch buffers and Kernel::scratch_bytes: buffers of blocks that do not enclose one another share memory.
+/// Offsets of scratch buffers and Kernel::scratch_bytes: buffers of blocks that do not enclose one another share
+/// memory.
 void assign_scratch(Kernel &kernel);
 
-/// Text form. Variables and buffers are renamed in order of appearance when `canonical`, so that equal kernels have equal texts.
+/// Text form. Variables and buffers are renamed in order of appearance when `canonical`, so that equal kernels have
+/// equal texts.
 std::string print(const Kernel &kernel, bool canonical = false);
 /// Parses one kernel. Throws CompileError with line and column.
 std::unique_ptr<Kernel> parse(const std::string &text);

@@ -9,7 +9,8 @@
 //              | "if" e block ["else" block]
 //              | ("local" | "scratch") %buffer ":" dtype "[" n "]" ["at" n]
 //              | "check" e "else" n
-//              | "contract" %acc "[" %row "in" n "," %col "in" n "]" "over" %k "in" "[" 0 "," e ")" ("columns" | "depth") n
+//              | "contract" %acc "[" %row "in" n "," %col "in" n "]" "over" %k "in" "[" 0 "," e ")" ("columns" |
+//              "depth") n
 //                ["unroll" n] ["pack" n] ["prefetch" n] "{" %a "[" e "]" %b "[" e "]" ["limit" e] "}"
 //              | $n "=" e        an abbreviation, not a statement
 #include "ir/expr_parse.h"

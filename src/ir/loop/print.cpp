@@ -124,7 +124,9 @@ private:
     return text;
   }
 
-  void line(int depth, const std::string &text) { out_ += std::string(2 * static_cast<size_t>(depth), ' ') + text + "\n"; }
+  void line(int depth, const std::string &text) {
+    out_ += std::string(2 * static_cast<size_t>(depth), ' ') + text + "\n";
+  }
 
   void block(const Block &statements, int depth) {
     for (const std::unique_ptr<Statement> &statement : statements) {
@@ -192,8 +194,8 @@ private:
   void print(const Local &local, int depth) {
     const Buffer &buffer = *local.buffer;
     const bool is_scratch = buffer.kind == Buffer::Kind::kScratch;
-    std::string text = (is_scratch ? "scratch " : "local ") + name(&buffer) + ": " + std::string(name_of(buffer.dtype)) +
-                       "[" + std::to_string(buffer.size) + "]";
+    std::string text = (is_scratch ? "scratch " : "local ") + name(&buffer) + ": " +
+                       std::string(name_of(buffer.dtype)) + "[" + std::to_string(buffer.size) + "]";
     if (is_scratch && buffer.scratch_offset != 0)
       text += " at " + std::to_string(buffer.scratch_offset);
     line(depth, text);
@@ -207,8 +209,8 @@ private:
     const bool is_columns = tile.lanes == TileContract::Lanes::kColumns;
     line(depth, "contract " + name(tile.acc) + "[" + name(tile.row) + " in " + std::to_string(tile.rows) + ", " +
                     name(tile.col) + " in " + std::to_string(tile.cols) + "] over " + name(tile.k) + " in [0, " +
-                    exprs_.text(tile.extent) + ")" + (is_columns ? " columns " : " depth ") + std::to_string(tile.width) +
-                    (tile.unroll != 1 ? " unroll " + std::to_string(tile.unroll) : "") +
+                    exprs_.text(tile.extent) + ")" + (is_columns ? " columns " : " depth ") +
+                    std::to_string(tile.width) + (tile.unroll != 1 ? " unroll " + std::to_string(tile.unroll) : "") +
                     (tile.depth_pack != 1 ? " pack " + std::to_string(tile.depth_pack) : "") +
                     (tile.prefetch_distance != 0 ? " prefetch " + std::to_string(tile.prefetch_distance) : "") + " {");
     line(depth + 1, name(tile.a) + "[" + exprs_.text(tile.a_index) + "]");

@@ -15,8 +15,8 @@ public:
   void run() {
     require(kernel_.context != nullptr, "a kernel without a context");
     for (const Buffer *buffer : kernel_.buffers) {
-      require(buffer->kind != Buffer::Kind::kRegister && buffer->kind != Buffer::Kind::kScratch,
-              "local buffer %", buffer->name, " among the parameters");
+      require(buffer->kind != Buffer::Kind::kRegister && buffer->kind != Buffer::Kind::kScratch, "local buffer %",
+              buffer->name, " among the parameters");
       require(buffers_.insert(buffer).second, "parameter %", buffer->name, " occurs twice");
     }
     for (const Var *var : kernel_.sizes) {
@@ -50,21 +50,18 @@ private:
   }
 
   static std::string describe(const Statement &statement) {
-    return std::visit(Overloaded{[](const For &loop) { return "loop %" + (loop.var ? loop.var->name : "?"); },
-                                 [](const Store &store) {
-                                   return "%" + (store.buffer ? store.buffer->name : "?") + "[" + print(store.index) +
-                                          "] = " + print(store.value);
-                                 },
-                                 [](const Let &let) {
-                                   return "let %" + (let.var ? let.var->name : "?") + " = " + print(let.value);
-                                 },
-                                 [](const If &branch) { return "if " + print(branch.condition); },
-                                 [](const Local &local) { return "local %" + (local.buffer ? local.buffer->name : "?"); },
-                                 [](const Check &check) { return "check " + print(check.condition); },
-                                 [](const TileContract &tile) {
-                                   return "contract %" + (tile.acc ? tile.acc->name : "?");
-                                 }},
-                      statement.data);
+    return std::visit(
+        Overloaded{[](const For &loop) { return "loop %" + (loop.var ? loop.var->name : "?"); },
+                   [](const Store &store) {
+                     return "%" + (store.buffer ? store.buffer->name : "?") + "[" + print(store.index) +
+                            "] = " + print(store.value);
+                   },
+                   [](const Let &let) { return "let %" + (let.var ? let.var->name : "?") + " = " + print(let.value); },
+                   [](const If &branch) { return "if " + print(branch.condition); },
+                   [](const Local &local) { return "local %" + (local.buffer ? local.buffer->name : "?"); },
+                   [](const Check &check) { return "check " + print(check.condition); },
+                   [](const TileContract &tile) { return "contract %" + (tile.acc ? tile.acc->name : "?"); }},
+        statement.data);
   }
 
   void check_expr(Expr e) {
@@ -117,8 +114,8 @@ private:
     for (int i = e.kind() == ExprKind::kSelect ? 1 : 0; i < e->operand_count; ++i)
       require(e.operand(i).dtype() == e.dtype(), "operand and result types differ: ", e);
     const bool is_integral = e.kind() == ExprKind::kFloorDiv || e.kind() == ExprKind::kFloorMod ||
-                             e.kind() == ExprKind::kMin || e.kind() == ExprKind::kMax ||
-                             e.kind() == ExprKind::kShl || e.kind() == ExprKind::kShr;
+                             e.kind() == ExprKind::kMin || e.kind() == ExprKind::kMax || e.kind() == ExprKind::kShl ||
+                             e.kind() == ExprKind::kShr;
     const bool is_bitwise = e.kind() == ExprKind::kAnd || e.kind() == ExprKind::kOr || e.kind() == ExprKind::kXor ||
                             e.kind() == ExprKind::kNot;
     require(!(is_integral || is_bitwise) || !is_float(e.dtype()), "an integer operation on floats: ", e);
@@ -194,8 +191,8 @@ private:
     }
     check_access(store.buffer, store.index, !store.mask.is_empty());
     require(store.buffer->kind != Buffer::Kind::kInput, "a store into the input %", store.buffer->name);
-    require(store.value.dtype() == store.buffer->dtype, "a store of ", name_of(store.value.dtype()),
-                                                            " into ", std::string(name_of(store.buffer->dtype)));
+    require(store.value.dtype() == store.buffer->dtype, "a store of ", name_of(store.value.dtype()), " into ",
+            std::string(name_of(store.buffer->dtype)));
   }
 
   void check(const Let &let, int) {
@@ -235,7 +232,8 @@ private:
     require(tile.acc->kind == Buffer::Kind::kRegister, "a contraction adds to a register buffer");
     require(buffers_.count(tile.acc) != 0 && buffers_.count(tile.a) != 0 && buffers_.count(tile.b) != 0,
             "a contraction uses a buffer outside of its scope");
-    require(tile.rows > 0 && tile.cols > 0 && tile.width > 0 && tile.unroll > 0, "the sizes of a contraction are positive");
+    require(tile.rows > 0 && tile.cols > 0 && tile.width > 0 && tile.unroll > 0,
+            "the sizes of a contraction are positive");
     require(tile.depth_pack == 1 || tile.depth_pack == 2 || tile.depth_pack == 4, "depth_pack is 1, 2 or 4");
     const bool is_depth = tile.lanes == TileContract::Lanes::kDepth;
     require(!is_depth || tile.depth_pack == 1, "lanes along the depth read unpacked operands");

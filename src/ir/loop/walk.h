@@ -13,7 +13,8 @@ template <class... F> struct Overloaded : F... {
 };
 template <class... F> Overloaded(F...) -> Overloaded<F...>;
 
-/// Calls `f(Expr &)` for each expression that `statement` itself holds (not those of nested blocks), empty ones left out.
+/// Calls `f(Expr &)` for each expression that `statement` itself holds (not those of nested blocks), empty ones left
+/// out.
 template <class S, class F> void for_each_expr(S &statement, const F &f) {
   const auto give = [&](auto &e) {
     if (e)
