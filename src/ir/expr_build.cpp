@@ -49,9 +49,10 @@ Expr simplify_cast(DType to, Expr a) {
   const Expr source = a.operand(0);
   const DType from = source.dtype(), middle = a.dtype();
   const bool truncates = is_integer(from) && is_integer(middle) && is_integer(to) && size_of(to) <= size_of(middle);
-  // Through a type that holds every value nothing is lost. Floats to integers stay in their compute type, and to bool
-  // from any type means != 0.
-  const bool is_exact = holds_all(middle, from) && !(is_float(from) && is_integer(to));
+  // Through a type that holds every value nothing is lost. Floats to integers stay in their compute type, and a float
+  // that does not fit an integer converts unlike an integer that wraps.
+  const bool leaves_reals = is_integer(to) && (is_float(from) || (is_float(middle) && !holds_all(to, from)));
+  const bool is_exact = holds_all(middle, from) && !leaves_reals;
   if (!truncates && !is_exact)
     return {};
   return cast(source, to);
