@@ -156,7 +156,11 @@ llvm::Value *ContractLowering::load(const Operand &operand, llvm::Value *address
 }
 
 llvm::Value *ContractLowering::multiply_add(llvm::Value *a, llvm::Value *b, llvm::Value *acc) {
-  return is_float(type_) ? ir().CreateFMA(a, b, acc) : ir().CreateAdd(ir().CreateMul(a, b), acc);
+  if (!is_float(type_))
+    return ir().CreateAdd(ir().CreateMul(a, b), acc);
+  if (!values_.target().has_fma) // a call of a function in each lane would take a hundred times as long
+    return ir().CreateFAdd(ir().CreateFMul(a, b), acc);
+  return ir().CreateFMA(a, b, acc);
 }
 
 void ContractLowering::accumulators(State &state, bool write) {
@@ -475,7 +479,7 @@ void ContractLowering::run(bool whole_columns) {
 }
 
 void KernelLowering::contract(const loop::TileContract &contract) {
-  if (!contract.b_col_limit || proves_at_least(contract.b_col_limit, contract.cols))
+  if (contract.b_col_limit.is_empty() || proves_at_least(contract.b_col_limit, contract.cols))
     return ContractLowering(*this, contract).run(true);
   if (values_.target().has_avx512) // masked loads cost nothing there
     return ContractLowering(*this, contract).run(false);

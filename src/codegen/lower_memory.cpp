@@ -281,6 +281,14 @@ llvm::Value *MemoryBuilder::gather(const Buffer *buffer, llvm::Type *element, ll
 
 void MemoryBuilder::scatter(const Buffer *buffer, llvm::Value *value, llvm::Value *addresses, llvm::Value *mask) {
   llvm::Align alignment(value->getType()->getScalarSizeInBits() / 8);
+  if (!mask) { // single stores are no slower than a scatter where that exists
+    unsigned lanes = llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements();
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      annotate(ir().CreateAlignedStore(ir().CreateExtractElement(value, lane), ir().CreateExtractElement(addresses, lane),
+                                       alignment),
+               buffer);
+    return;
+  }
   annotate(ir().CreateMaskedScatter(value, addresses, alignment, mask), buffer);
 }
 
@@ -367,6 +375,16 @@ void MemoryBuilder::store_vector(const Buffer *buffer, const Access &access, Val
       mask = mask ? ir().CreateShuffleVector(mask, doubled(lanes)) : nullptr;
     }
     return store_part(buffer, re, place, mask);
+  }
+  if (access.shape == Access::Shape::kStrided && !mask && !im) {
+    llvm::Align alignment(re->getType()->getScalarSizeInBits() / 8);
+    for (int lane = 0; lane < lanes; ++lane) {
+      llvm::Value *index = ir().CreateAdd(access.base, ir().getInt64(static_cast<uint64_t>(lane * access.stride)));
+      annotate(ir().CreateAlignedStore(ir().CreateExtractElement(re, static_cast<uint64_t>(lane)), address(buffer, index),
+                                       alignment),
+               buffer);
+    }
+    return;
   }
   scatter(buffer, re, lane_addresses(buffer, access, 0), mask);
   if (im)
