@@ -28,7 +28,8 @@ struct AtenArgument {
 struct AtenCall {
   std::string overload; ///< "aten.add.Tensor"
   std::vector<AtenArgument> arguments;
-  std::vector<graph::Type> results;                ///< of the tensors returned
+  /// Of the results in order. Where the overload returns None the type means nothing and the rule gives a null value.
+  std::vector<graph::Type> results;
   std::vector<std::vector<Expr>> result_strides;   ///< as eager gives them
   std::string location;
   /// Strides that a value has in eager, empty when the importer does not know: as_strided and bit views look at storage.
@@ -37,6 +38,7 @@ struct AtenCall {
   // Accessors; UnsupportedError when the argument is of another kind.
   graph::Value *value(int i) const;
   graph::Value *value_or_null(int i) const;
+  graph::Value *tensor_or_null(int i) const; ///< the same, also null when the argument is a number
   std::vector<graph::Value *> values(int i) const; ///< TensorList; null entries for None
   int64_t integer(int i) const;
   Expr size(int i, ExprContext &context) const; ///< int or SymInt
@@ -66,6 +68,9 @@ public:
   /// Rank-0 constants. Of a floating dtype they are kept exactly in op-math precision when used in half-precision arithmetic.
   graph::Value *scalar(double value, DType dtype);
   graph::Value *scalar_integer(int64_t value, DType dtype);
+  graph::Value *scalar_complex(std::complex<double> value, DType dtype);
+  /// A number argument (or a rank-0 Value) as a constant; floating ones as `scalar` makes them.
+  graph::Value *number(const AtenArgument &argument, DType dtype);
   graph::Value *scalar_size(Expr value, DType dtype); ///< a symbolic integer as a tensor of rank 0
   graph::Value *full(std::vector<Expr> shape, graph::Value *scalar);
   graph::Value *cast(graph::Value *x, DType dtype);
