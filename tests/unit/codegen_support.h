@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -49,20 +51,48 @@ private:
   AlignedMemory scratch_;
 };
 
-/// Memory of one parameter, with a margin of canary bytes on both sides.
+/// Bytes that end where an unreadable page begins (or begin where one ends), the rest of their pages filled with a pattern.
+class GuardedBytes {
+public:
+  GuardedBytes(size_t size, bool at_end) : size_(size), at_end_(at_end) {
+    pages_ = (size + kPage - 1) / kPage * kPage;
+    base_ = static_cast<uint8_t *>(
+        mmap(nullptr, pages_ + 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::memset(base_, 0xA5, pages_ + 2 * kPage);
+    mprotect(base_, kPage, PROT_NONE);
+    mprotect(base_ + kPage + pages_, kPage, PROT_NONE);
+  }
+  GuardedBytes(const GuardedBytes &other) : GuardedBytes(other.size_, other.at_end_) {
+    std::memcpy(base_ + kPage, other.base_ + kPage, pages_);
+  }
+  ~GuardedBytes() { munmap(base_, pages_ + 2 * kPage); }
+  GuardedBytes &operator=(const GuardedBytes &) = delete;
+
+  uint8_t *data() { return base_ + kPage + (at_end_ ? pages_ - size_ : 0); }
+  size_t size() const { return size_; }
+  /// Contents of all pages: stray writes show.
+  std::vector<uint8_t> all() const { return {base_ + kPage, base_ + kPage + pages_}; }
+
+private:
+  static constexpr size_t kPage = 4096;
+  size_t size_, pages_ = 0;
+  bool at_end_;
+  uint8_t *base_ = nullptr;
+};
+
+/// Memory of one parameter.
 struct Data {
   DType dtype;
-  std::vector<uint8_t> bytes;
+  GuardedBytes bytes;
 
-  static constexpr size_t kMargin = 64;
-  Data(DType type, size_t count, uint32_t seed) : dtype(type), bytes(count * size_of(type) + 2 * kMargin, 0xA5) {
+  Data(DType type, size_t count, uint32_t seed) : dtype(type), bytes(count * size_of(type), seed % 2 != 0) {
     std::mt19937 random(seed);
     size_t parts = is_complex(type) ? 2 * count : count;
     for (size_t i = 0; i < parts; ++i)
       set(i, random);
   }
-  void *data() { return bytes.data() + kMargin; }
-  size_t count() const { return (bytes.size() - 2 * kMargin) / size_of(dtype); }
+  void *data() { return bytes.data(); }
+  size_t count() const { return bytes.size() / size_of(dtype); }
 
 private:
   void set(size_t i, std::mt19937 &random) {
@@ -87,7 +117,7 @@ private:
   }
 };
 
-/// Bytes with every NaN replaced by one.
+/// All bytes, with every NaN replaced by one.
 inline std::vector<uint8_t> canonical(Data data) {
   DType part = real_of(data.dtype);
   size_t count = data.count() * (is_complex(data.dtype) ? 2 : 1);
@@ -109,18 +139,19 @@ inline std::vector<uint8_t> canonical(Data data) {
       std::memset(place, 0xFF, 2);
     }
   }
-  return data.bytes;
+  return data.bytes.all();
 }
 
-/// Runs both; `counts` has the elements of each parameter. Returns the status, which must agree too.
+/// Runs both; `counts` has the elements of each parameter. `odd` varies the data and the side on which guard pages lie. Returns the status, which must agree too.
 inline int32_t expect_same(loop::Kernel &kernel, const std::vector<size_t> &counts, const std::vector<int64_t> &sizes,
-                           int64_t tasks, CompileOptions options = {}, const std::vector<Data> *given = nullptr) {
+                           int64_t tasks, CompileOptions options = {}, const std::vector<Data> *given = nullptr,
+                           uint32_t odd = 0) {
   loop::assign_scratch(kernel);
   loop::verify(kernel);
   options.verify = true;
   std::vector<Data> first;
   for (size_t i = 0; i < counts.size(); ++i)
-    first.push_back(given ? (*given)[i] : Data(kernel.buffers[i]->dtype, counts[i], static_cast<uint32_t>(7 * i + 1)));
+    first.push_back(given ? (*given)[i] : Data(kernel.buffers[i]->dtype, counts[i], static_cast<uint32_t>(7 * i + 1) + odd));
   std::vector<Data> second = first;
   auto pointers = [](std::vector<Data> &data) {
     std::vector<void *> result;
@@ -136,10 +167,9 @@ inline int32_t expect_same(loop::Kernel &kernel, const std::vector<size_t> &coun
     std::vector<uint8_t> a = canonical(first[i]), b = canonical(second[i]);
     for (size_t byte = 0; byte < a.size(); ++byte)
       if (a[byte] != b[byte]) {
-        ADD_FAILURE() << "parameter " << kernel.buffers[i]->name << " differs at element "
-                      << (static_cast<int64_t>(byte) - static_cast<int64_t>(Data::kMargin)) /
-                             static_cast<int64_t>(size_of(first[i].dtype))
-                      << "\n" << loop::print(kernel);
+        ADD_FAILURE() << "parameter " << kernel.buffers[i]->name << " differs at byte " << byte << " of "
+                      << first[i].bytes.size() << "\n"
+                      << loop::print(kernel);
         break;
       }
   }
