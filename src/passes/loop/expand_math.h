@@ -1,0 +1,73 @@
+// The vector maths: functions of the scalar language (kExp … kNextafter) become plain arithmetic, the same on every
+// target.
+//
+//   before:  %y[%i] = exp(%x[%i])
+//   after:   %y[%i] = … fma, select, bitcast of %x[%i] …
+//
+// Requires: no complex operands (the builders expand them). Leaves: no node of the kinds kExp … kNextafter.
+//
+// float32 has no branches and no tables: what all lanes do is what one lane does, and special values are selected at
+// the end. NaN, infinities, signed zeros and denormals are as in the C library. Functions that models use at every
+// element (exp, log, tanh, erf, …) stay in float32; the rare ones (pow, erfc, asinh, …) compute in double, where a
+// short polynomial and no care for rounding give a result that is nearly always the nearest float. sin, cos and tan
+// reduce their argument in double, exactly enough for every float32 argument. Polynomials come from tools/minimax.py,
+// whose table has the name that stands beside each.
+//
+// float64 calls the C library through the host table (runtime/abi.h), except erfinv, digamma, hypot and nextafter,
+// which it lacks or which are plain arithmetic. float16 and bfloat16 compute in float32 and round once.
+//
+// The largest error in float32, in units of the last place of the exact result (tests/unit/passes_math_test.cpp):
+//
+//   function   error  operations
+//   exp         1.37     20
+//   exp2        0.78     21
+//   expm1       1.43     23
+//   log         0.87     30
+//   log2        1.23     31
+//   log10       1.34     33
+//   log1p       1.26     31
+//   sin         1.45     50
+//   cos         1.49     48
+//   tan         0.52     46
+//   asin        1.86     21
+//   acos        1.01     26
+//   atan        1.28     22
+//   atan2       1.59     36
+//   sinh        0.50     30
+//   cosh        0.50     23
+//   tanh        1.34     34
+//   asinh       0.50     39
+//   acosh       0.50     35
+//   atanh       0.50     42
+//   erf         1.41     36
+//   erfc        0.53     40
+//   erfinv      0.59     68
+//   pow         0.50     85
+//   hypot       0.50     12
+//   nextafter   0.00     20
+//
+// lgamma is the C library's float function. digamma is within 2^-23 of max(1, |digamma(x)|): near its zeros eager has
+// no relative accuracy either. erfinv in float64 is within 4 units, nextafter exact.
+#pragma once
+
+#include "ir/expr.h"
+#include "ir/loop/loop.h"
+
+namespace oxyfuel {
+
+struct MathOptions {
+  /// Call the C library's float64 functions for float32 too: the reference when an expansion is suspected.
+  bool use_host_functions = false;
+};
+
+/// `e` without math functions. Equal subexpressions stay shared.
+Expr expand_math(Expr e, const MathOptions &options = {});
+
+} // namespace oxyfuel
+
+namespace oxyfuel::loop {
+
+/// Expands every expression of the kernel's statements.
+void expand_math(Kernel &kernel, const MathOptions &options = {});
+
+} // namespace oxyfuel::loop
