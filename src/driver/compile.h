@@ -8,19 +8,24 @@
 
 #include "ir/graph/graph.h"
 #include "passes/pass_context.h"
-#include "runtime/image.h"
-#include "runtime/plan.h"
 
 namespace oxyfuel {
+
+/// One argument of the compiled program, in call order: an input of the graph, or a size symbol given as an integer.
+struct ProgramArgument {
+  bool is_integer = false;
+  int index = 0; ///< of Graph::inputs or Graph::symbols
+};
 
 /// Settings of one compile; options.def gives the documented ones their names, variables and defaults.
 struct CompileSettings {
   std::string target = "host";   ///< codegen::Target::parse
   int threads = 2;               ///< that compile kernels side by side
   bool verify = false;           ///< IRs between passes, LLVM modules
-  std::string cache_directory;   ///< empty: no cache on disk
+  std::string cache_directory;   ///< of compiled kernels; empty: none
   std::string dump_directory;    ///< empty: none
   PassOptions passes;
+  std::vector<ProgramArgument> arguments; ///< empty: the graph's inputs in order; symbols then come from their sizes
 };
 
 /// One kernel, for `explain` and profiles.
@@ -35,22 +40,25 @@ struct KernelInfo {
 
 struct CompileReport {
   std::vector<KernelInfo> kernels;
-  std::vector<std::string> externs;     ///< operators that run in PyTorch, once a step
+  std::vector<int64_t> externs; ///< ids of the operators that run in PyTorch, one a step
   std::vector<Remark> remarks;
   std::vector<std::pair<std::string, double>> seconds; ///< by stage
   int kernels_generated = 0, kernels_cached = 0;
   double contraction_flops = 0;
 };
 
-/// A program as bytes: what the cache, the artifact and `torch.compile` share.
+/// A program as bytes (runtime/program_file.h): what the cache, the artifact and `torch.compile` share.
 struct CompiledProgram {
-  std::vector<uint8_t> plan; ///< runtime::write_plan
-  std::vector<runtime::CodeImage> images;
+  std::vector<uint8_t> bytes;
   CompileReport report;
 };
 
-/// Compiles `graph`, which is consumed: passes rewrite it. Extern nodes keep their attribute "id" as Step::index.
-/// Throws InternalError, CompileError; an operator without lowering raises UnsupportedError naming it.
+/// Compiles `graph`, which is consumed: passes rewrite it. Throws InternalError and CompileError; an operator without
+/// lowering raises UnsupportedError naming it.
+///
+/// Extern nodes keep their attribute "id" as Step::index. Their step has the buffers of the operands, then those of the results; its
+/// sizes are, for each operand, offset, shape and strides (in elements) of the tensor in its buffer. The attribute "binds" lists
+/// the symbols (positions in Graph::symbols) whose values the step provides.
 CompiledProgram compile(graph::Graph &graph, const CompileSettings &settings);
 
 } // namespace oxyfuel

@@ -72,7 +72,7 @@ Expr Evaluator::element(const graph::Value *value, std::span<const Expr> index, 
     if (kind != OpKind::kPointwise && kind != OpKind::kView && kind != OpKind::kIndexed)
       throw UnsupportedError(std::string(node.op->name) + " is read inside its own kernel at another place than its own");
     ReadOperand read = [&](int operand, std::span<const Expr> at, Expr inner_mask) {
-      Expr both = mask && inner_mask ? mask && inner_mask : mask ? mask : inner_mask;
+      Expr both = mask.is_empty() ? inner_mask : inner_mask.is_empty() ? mask : mask && inner_mask;
       return element(node.operands[operand], at, both);
     };
     if (Expr check = check_of(context_, node, index, read))

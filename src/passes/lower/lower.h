@@ -27,6 +27,9 @@ struct KernelCall {
   std::vector<BufferReference> buffers; ///< one a kernel parameter
   std::vector<Expr> sizes;             ///< one a size parameter of the kernel, over the program's symbols
   bool is_bind = false; ///< reads static operands only and writes bound temporaries only: runs when weights are bound
+  /// Copies operand to result, element by element in the same order, and does nothing else; later calls of the group do not read that
+  /// operand. A plan that gives the result the operand's memory (nobody reads the operand later) leaves the call out.
+  bool is_base_copy = false;
 };
 
 /// Memory that only the group's own kernels use.

@@ -1,0 +1,140 @@
+// Code for a set of kernels. A cache entry is one file a kernel, named by the hash of everything that decides its code:
+// text, target, options, version. It holds the hash of its contents, so a damaged or foreign file is only a miss.
+#include "driver/kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "codegen/compile.h"
+#include "driver/pipeline.h"
+#include "runtime/abi.h"
+#include "support/error.h"
+#include "support/file.h"
+#include "support/sha256.h"
+
+namespace oxyfuel {
+namespace {
+
+constexpr const char *kCacheVersion = "oxyfuel kernel 1";
+
+struct CacheHeader {
+  uint8_t digest[32]; ///< of what follows
+  uint64_t entry;
+};
+
+std::string cache_path(const std::string &directory, const std::string &text, const codegen::Target &target) {
+  Sha256 hash;
+  hash.field(kCacheVersion).field(std::to_string(kOxyfuelAbiVersion)).field(target.text()).field(text);
+  return directory + "/" + hex(hash.finish()) + ".kernel";
+}
+
+Sha256::Digest digest_of(uint64_t entry, const uint8_t *code, size_t size) {
+  return Sha256().update(&entry, sizeof entry).update(code, size).finish();
+}
+
+bool read_cache(const std::string &path, std::vector<uint8_t> &code, uint64_t &entry) {
+  std::vector<uint8_t> bytes;
+  if (!is_private_file(path) || !read_file(path, bytes) || bytes.size() <= sizeof(CacheHeader))
+    return false;
+  CacheHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const uint8_t *body = bytes.data() + sizeof header;
+  size_t size = bytes.size() - sizeof header;
+  Sha256::Digest digest = digest_of(header.entry, body, size);
+  if (std::memcmp(digest.data(), header.digest, digest.size()) != 0 || header.entry >= size)
+    return false;
+  entry = header.entry;
+  code.assign(body, body + size);
+  return true;
+}
+
+void write_cache(const std::string &path, const std::vector<uint8_t> &code, uint64_t entry) {
+  CacheHeader header;
+  Sha256::Digest digest = digest_of(entry, code.data(), code.size());
+  std::memcpy(header.digest, digest.data(), digest.size());
+  header.entry = entry;
+  std::vector<uint8_t> bytes(sizeof header + code.size());
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + sizeof header, code.data(), code.size());
+  write_file(path, bytes.data(), bytes.size()); // a cache that cannot be written is only slower
+}
+
+} // namespace
+
+int KernelSet::add(std::unique_ptr<loop::Kernel> kernel) {
+  kernel->name = "kernel";
+  std::string text = loop::print(*kernel, true);
+  auto [it, is_new] = by_text_.try_emplace(text, count());
+  if (is_new)
+    kernels_.push_back({std::move(kernel), std::move(text), {}, 0});
+  return it->second;
+}
+
+void KernelSet::generate(const CompileSettings &settings, PassContext &passes, CompileReport &report) {
+  codegen::Target target = codegen::Target::parse(settings.target);
+  std::string message;
+  bool has_cache = !settings.cache_directory.empty() && make_private_directory(settings.cache_directory, message);
+  if (!settings.cache_directory.empty() && !has_cache)
+    passes.remark("kernels are not cached: " + message);
+
+  std::atomic<int> next{0}, generated{0}, cached{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  auto work = [&] {
+    try {
+      for (int i = next++; i < count(); i = next++) {
+        Entry &entry = kernels_[i];
+        std::string path = has_cache ? cache_path(settings.cache_directory, entry.text, target) : "";
+        if (has_cache && read_cache(path, entry.code, entry.entry)) {
+          ++cached;
+          continue;
+        }
+        PassOptions options = passes.options;
+        options.dump_directory.clear();
+        PassContext context(options);
+        run_loop_pipeline(*entry.kernel, context);
+        codegen::CompileOptions compile_options{.target = target, .verify = settings.verify};
+        if (!settings.dump_directory.empty()) {
+          compile_options.dump_dir = settings.dump_directory;
+          compile_options.dump_name = "kernel_" + std::to_string(i);
+        }
+        const loop::Kernel *kernel = entry.kernel.get();
+        codegen::CompiledKernels compiled = codegen::compile_kernels({&kernel, 1}, compile_options);
+        const auto *bytes = reinterpret_cast<const uint8_t *>(compiled.image.bytes.data());
+        entry.code.assign(bytes, bytes + compiled.image.bytes.size());
+        entry.entry = compiled.entries[0];
+        ++generated;
+        if (has_cache)
+          write_cache(path, entry.code, entry.entry);
+      }
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      next = count();
+    }
+  };
+  int workers = std::clamp(settings.threads, 1, std::max(1, count()));
+  std::vector<std::thread> threads;
+  for (int i = 1; i < workers; ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  if (failure)
+    std::rethrow_exception(failure);
+  report.kernels_generated = generated;
+  report.kernels_cached = cached;
+}
+
+std::vector<runtime::CodeImage> KernelSet::images() const {
+  std::vector<runtime::CodeImage> images;
+  for (const Entry &entry : kernels_)
+    images.push_back({entry.code.data(), entry.code.size(), entry.kernel->name});
+  return images;
+}
+
+} // namespace oxyfuel

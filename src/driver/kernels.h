@@ -1,0 +1,39 @@
+// Kernels on their way to code: equal ones once, known ones from the cache on disk, the rest compiled side by side.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/compile.h"
+#include "ir/loop/loop.h"
+#include "runtime/image.h"
+
+namespace oxyfuel {
+
+class KernelSet {
+public:
+  /// Takes the kernel (finished but for the loop pipeline) and returns its number; equal kernels share one.
+  int add(std::unique_ptr<loop::Kernel> kernel);
+
+  /// Makes all code. Afterwards image i holds kernel i.
+  void generate(const CompileSettings &settings, PassContext &passes, CompileReport &report);
+
+  int count() const { return static_cast<int>(kernels_.size()); }
+  const loop::Kernel &kernel(int i) const { return *kernels_[i].kernel; }
+  std::vector<runtime::CodeImage> images() const;
+  uint64_t entry(int i) const { return kernels_[i].entry; }
+
+private:
+  struct Entry {
+    std::unique_ptr<loop::Kernel> kernel;
+    std::string text;
+    std::vector<uint8_t> code;
+    uint64_t entry = 0;
+  };
+  std::vector<Entry> kernels_;
+  std::map<std::string, int> by_text_;
+};
+
+} // namespace oxyfuel

@@ -1,0 +1,39 @@
+// The recipe, top to bottom.
+#include "driver/pipeline.h"
+
+#include "passes/graph/canonicalise.h"
+#include "passes/graph/common_subexpressions.h"
+#include "passes/graph/fuse.h"
+#include "passes/graph/materialise.h"
+#include "passes/graph/place_outputs.h"
+#include "passes/graph/remove_dead.h"
+#include "passes/graph/sink_reshapes.h"
+#include "passes/loop/expand_math.h"
+#include "passes/pass_manager.h"
+
+namespace oxyfuel {
+
+void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
+  static constexpr GraphPass passes[] = {
+      {"remove-dead", graph::remove_dead},
+      {"canonicalise", graph::canonicalise},
+      {"common-subexpressions", graph::common_subexpressions},
+      {"sink-reshapes", graph::sink_reshapes},
+      {"canonicalise", graph::canonicalise},
+      {"remove-dead", graph::remove_dead},
+      {"place-outputs", graph::place_outputs},
+      {"materialise", graph::materialise},
+      {"fuse", graph::fuse},
+  };
+  PassManager::run(graph, passes, context);
+}
+
+void run_loop_pipeline(loop::Kernel &kernel, PassContext &context) {
+  static constexpr LoopPass passes[] = {{"expand-math", [](loop::Kernel &k, PassContext &) {
+                                           loop::expand_math(k);
+                                           return true;
+                                         }}};
+  PassManager::run(kernel, passes, context);
+}
+
+} // namespace oxyfuel

@@ -1,0 +1,441 @@
+// Plans. Every number in a plan is a slot; the sizes kernel, made like any other kernel, fills them from the symbols.
+#include "driver/plan_builder.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ops/op.h"
+#include "passes/lower/evaluate.h"
+#include "support/error.h"
+
+namespace oxyfuel {
+
+using PlanBuffer = runtime::Buffer;
+using runtime::Slot;
+using runtime::Step;
+
+PlanBuilder::PlanBuilder(graph::Graph &graph, const CompileSettings &settings, const Machine &machine,
+                         KernelSet &kernels, CompileReport &report)
+    : graph_(graph), context_(graph.context()), settings_(settings), machine_(machine), kernels_(kernels),
+      report_(report) {}
+
+void PlanBuilder::build() {
+  declare_symbols();
+  declare_arguments();
+  declare_outputs();
+  for (const auto &node : graph_.nodes()) {
+    if (node->op->kind == OpKind::kExtern)
+      emit_extern(*node);
+    else if (node->op->name == "group")
+      emit_group(*node);
+    else if (node->op->kind == OpKind::kRegion)
+      throw UnsupportedError(std::string(node->op->name) + " has no lowering", {.where = node->location});
+    else
+      OXYFUEL_CHECK(node->op->kind == OpKind::kView || node->operands.empty(),
+                    "operator " + std::string(node->op->name) + " outside of any group");
+  }
+  emit_mutations();
+  describe_outputs();
+  make_sizes_kernel();
+}
+
+// Slots and symbols ------------------------------------------------------------------------------------------------
+
+Slot PlanBuilder::slot(Expr e) {
+  auto [it, is_new] = slots_.try_emplace(e.node(), static_cast<Slot>(slot_exprs_.size()));
+  if (is_new)
+    slot_exprs_.push_back(e);
+  return it->second;
+}
+
+std::vector<Slot> PlanBuilder::slots(const std::vector<Expr> &es) {
+  std::vector<Slot> result;
+  for (Expr e : es)
+    result.push_back(slot(e));
+  return result;
+}
+
+void PlanBuilder::declare_symbols() {
+  plan_.symbol_count = static_cast<int32_t>(graph_.symbols.size());
+  for (size_t i = 0; i < graph_.symbols.size(); ++i) {
+    slot(context_.var(graph_.symbols[i]));
+    runtime::SymbolSource source;
+    source.kind = runtime::SymbolSource::Kind::kStep;
+    for (size_t a = 0; a < settings_.arguments.size(); ++a)
+      if (settings_.arguments[a].is_integer && settings_.arguments[a].index == static_cast<int>(i))
+        source = {runtime::SymbolSource::Kind::kInteger, static_cast<int32_t>(a), 0};
+    plan_.symbols.push_back(source);
+  }
+}
+
+bool PlanBuilder::depends_on_step_symbol(Expr e) const {
+  for (size_t i = 0; i < graph_.symbols.size(); ++i)
+    if (plan_.symbols[i].kind == runtime::SymbolSource::Kind::kStep && depends_on(e, graph_.symbols[i]))
+      return true;
+  return false;
+}
+
+// Arguments and outputs --------------------------------------------------------------------------------------------
+
+void PlanBuilder::declare_arguments() {
+  std::vector<ProgramArgument> order = settings_.arguments;
+  if (order.empty())
+    for (size_t i = 0; i < graph_.inputs().size(); ++i)
+      order.push_back({false, static_cast<int>(i)});
+  std::set<const graph::Value *> mutated;
+  for (const graph::Mutation &mutation : graph_.mutations)
+    mutated.insert(mutation.target);
+  for (size_t a = 0; a < order.size(); ++a) {
+    runtime::Argument argument;
+    if (order[a].is_integer) {
+      argument.kind = runtime::Argument::Kind::kInteger;
+      argument.dtype = DType::kI64;
+      argument.name = graph_.symbols[order[a].index]->name;
+      plan_.arguments.push_back(std::move(argument));
+      continue;
+    }
+    graph::Value *input = graph_.inputs()[order[a].index].get();
+    const graph::Type &type = input->type;
+    std::vector<Expr> strides =
+        input->layout.strides.empty() ? graph::contiguous_strides(context_, type.shape) : input->layout.strides;
+    argument.dtype = type.dtype;
+    argument.shape = slots(type.shape);
+    argument.strides = slots(strides);
+    argument.is_mutated = mutated.count(input) > 0;
+    argument.is_static = input->is_static && !argument.is_mutated;
+    argument.name = input->name;
+    // A symbol that no argument gives is the size or stride that is named by it alone.
+    auto find_symbols = [&](const std::vector<Expr> &extents, runtime::SymbolSource::Kind kind) {
+      for (size_t axis = 0; axis < extents.size(); ++axis)
+        for (size_t s = 0; s < graph_.symbols.size(); ++s)
+          if (extents[axis] == context_.var(graph_.symbols[s]) &&
+              plan_.symbols[s].kind == runtime::SymbolSource::Kind::kStep)
+            plan_.symbols[s] = {kind, static_cast<int32_t>(a), static_cast<int32_t>(axis)};
+    };
+    find_symbols(type.shape, runtime::SymbolSource::Kind::kSize);
+    find_symbols(strides, runtime::SymbolSource::Kind::kStride);
+    plan_.arguments.push_back(std::move(argument));
+    buffers_[input] = add_buffer(PlanBuffer::Kind::kArgument, type.dtype, static_cast<int>(a), {});
+  }
+}
+
+int PlanBuilder::add_buffer(PlanBuffer::Kind kind, DType dtype, int index, Expr elements) {
+  PlanBuffer buffer;
+  buffer.kind = kind;
+  buffer.dtype = dtype;
+  buffer.index = index;
+  if (elements)
+    buffer.bytes = slot(elements * static_cast<int64_t>(size_of(dtype)));
+  if (kind == PlanBuffer::Kind::kArena && elements && depends_on_step_symbol(elements))
+    buffer.kind = PlanBuffer::Kind::kDynamic;
+  buffer.first_step = buffer.last_step = static_cast<int32_t>(plan_.steps.size());
+  plan_.buffers.push_back(buffer);
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+/// Outputs that are memory of their own; the first one over a base has it, others are views of that one.
+void PlanBuilder::declare_outputs() {
+  for (size_t i = 0; i < graph_.outputs.size(); ++i)
+    if (graph::Value *value = graph_.outputs[i]) {
+      graph::Value *base = graph::view_base(value);
+      if (base->producer && base->producer->op->kind != OpKind::kExtern)
+        owned_outputs_.try_emplace(base, static_cast<int>(i));
+    }
+}
+
+void PlanBuilder::describe_outputs() {
+  for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+    runtime::Output output;
+    graph::Value *value = graph_.outputs[i];
+    if (!value) {
+      output.kind = runtime::Output::Kind::kNone;
+      plan_.outputs.push_back(output);
+      continue;
+    }
+    std::optional<graph::StridedView> view = graph::as_strided(context_, value);
+    OXYFUEL_CHECK(view, "a result that is not strided memory");
+    output.dtype = value->type.dtype;
+    output.shape = slots(value->type.shape);
+    output.strides = slots(view->strides);
+    output.offset = slot(view->offset);
+    graph::Value *base = view->base;
+    if (!base->producer) {
+      int argument = plan_.buffers[buffers_.at(base)].index;
+      output.kind = value == base ? runtime::Output::Kind::kArgument : runtime::Output::Kind::kView;
+      output.source = argument;
+    } else if (base->producer->op->kind == OpKind::kExtern) {
+      OXYFUEL_CHECK(value == base, "a view of an extern result as a result");
+      output.kind = runtime::Output::Kind::kExtern;
+      output.source = buffers_.at(base);
+      output.result = base->index;
+    } else if (owned_outputs_.at(base) == static_cast<int>(i)) {
+      output.kind = runtime::Output::Kind::kBuffer;
+      output.source = buffers_.at(base);
+    } else {
+      output.kind = runtime::Output::Kind::kView;
+      output.source = ~owned_outputs_.at(base);
+    }
+    plan_.outputs.push_back(output);
+  }
+}
+
+// Steps ------------------------------------------------------------------------------------------------------------
+
+PlanBuilder::Memory PlanBuilder::memory_of(graph::Value *value) {
+  std::optional<graph::StridedView> view = graph::as_strided(context_, value);
+  OXYFUEL_CHECK(view, "an operand that is not strided memory");
+  auto it = buffers_.find(view->base);
+  OXYFUEL_CHECK(it != buffers_.end(), "an operand without memory");
+  return {it->second, *view};
+}
+
+void PlanBuilder::use(int buffer) {
+  plan_.buffers[buffer].last_step = std::max(plan_.buffers[buffer].last_step, static_cast<int32_t>(plan_.steps.size()));
+}
+
+namespace {
+
+/// Elements from the first to one past the last that a layout reaches.
+Expr layout_elements(ExprContext &context, const graph::Type &type, const graph::Layout &layout) {
+  if (layout.strides.empty())
+    return graph::element_count(context, type.shape);
+  Expr last = context.integer(1);
+  Expr count = graph::element_count(context, type.shape);
+  for (int i = 0; i < type.rank(); ++i)
+    last = last + (type.shape[i] - 1) * layout.strides[i];
+  // An empty tensor needs no memory whatever its strides say.
+  return count.constant() && *count.constant() != 0 ? last : max(last, context.integer(0));
+}
+
+} // namespace
+
+void PlanBuilder::mark_aliasing(loop::Kernel &kernel, const std::vector<int> &buffers) {
+  bool writes_argument = false;
+  auto is_own = [&](int b) { return plan_.buffers[b].kind != PlanBuffer::Kind::kArgument && plan_.buffers[b].kind != PlanBuffer::Kind::kExtern; };
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (kernel.buffers[i]->kind != oxyfuel::Buffer::Kind::kInput)
+      writes_argument = writes_argument || !is_own(buffers[i]);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    bool is_repeated = std::count(buffers.begin(), buffers.end(), buffers[i]) > 1;
+    kernel.buffers[i]->is_unaliased = !writes_argument && !is_repeated;
+    if (is_own(buffers[i]))
+      kernel.buffers[i]->alignment = 64;
+  }
+}
+
+void PlanBuilder::emit_group(const graph::Node &node) {
+  std::vector<int> operands, results, temporaries;
+  for (graph::Value *operand : node.operands)
+    operands.push_back(buffers_.at(operand));
+  for (const auto &result : node.results) {
+    auto owned = owned_outputs_.find(result.get());
+    bool is_output = owned != owned_outputs_.end();
+    Expr elements = layout_elements(context_, result->type, result->layout);
+    int buffer = is_output ? add_buffer(PlanBuffer::Kind::kOutput, result->type.dtype, owned->second, elements)
+                           : add_buffer(PlanBuffer::Kind::kArena, result->type.dtype, 0, elements);
+    buffers_[result.get()] = buffer;
+    results.push_back(buffer);
+  }
+  LoweredGroup lowered = lower_group(node, machine_);
+  for (const Temporary &temporary : lowered.temporaries)
+    temporaries.push_back(add_buffer(temporary.is_bound ? PlanBuffer::Kind::kBound : PlanBuffer::Kind::kArena, temporary.dtype, 0,
+                                     temporary.elements));
+  std::map<int, int> numbers;
+  for (const KernelCall &call : lowered.calls) {
+    Step step;
+    auto buffer_of = [&](const BufferReference &reference) {
+      switch (reference.kind) {
+      case BufferReference::Kind::kOperand: return operands[reference.index];
+      case BufferReference::Kind::kResult: return results[reference.index];
+      default: return temporaries[reference.index];
+      }
+    };
+    for (const BufferReference &reference : call.buffers) {
+      step.buffers.push_back(buffer_of(reference));
+      if (!call.is_bind)
+        use(step.buffers.back());
+    }
+    auto [number, is_new] = numbers.try_emplace(call.kernel, -1);
+    OXYFUEL_CHECK(is_new, "a kernel that a group calls twice");
+    std::unique_ptr<loop::Kernel> kernel = std::move(lowered.kernels[call.kernel]);
+    mark_aliasing(*kernel, step.buffers);
+    Expr grid = import(
+        kernel->grid, context_,
+        [&](const Var *v) {
+          size_t i = std::find(kernel->sizes.begin(), kernel->sizes.end(), v) - kernel->sizes.begin();
+          OXYFUEL_CHECK(i < kernel->sizes.size(), "a grid that depends on more than sizes");
+          return call.sizes[i];
+        },
+        [](const oxyfuel::Buffer *) -> const oxyfuel::Buffer * { throw InternalError("a grid that loads"); });
+    step.sizes = slots(call.sizes);
+    step.grid = slot(grid);
+    step.scratch_bytes = kernel->scratch_bytes;
+    step.grain = kernel->grain;
+    if (settings_.verify)
+      loop::verify(*kernel);
+    step.index = kernels_.add(std::move(kernel));
+    if (call.is_bind) {
+      step.name = "pack";
+      plan_.bind_steps.push_back(std::move(step));
+      continue;
+    }
+    name_step(node, step, lowered);
+    plan_.steps.push_back(std::move(step));
+  }
+}
+
+void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredGroup &lowered) {
+  KernelInfo info;
+  info.step = static_cast<int>(plan_.steps.size());
+  info.schedule = lowered.schedule;
+  const graph::Graph &region = region_of(group);
+  auto hint = [](Expr e) { return static_cast<double>(hint_of(e).value_or(1)); };
+  auto bytes = [&](const graph::Type &type) {
+    double n = static_cast<double>(size_of(type.dtype));
+    for (Expr extent : type.shape)
+      n *= hint(extent);
+    return n;
+  };
+  for (const auto &node : region.nodes()) {
+    if (node->op->kind == OpKind::kView || node->operands.empty())
+      continue;
+    info.fused.emplace_back(node->op->name);
+    if (!node->location.empty() &&
+        std::find(info.locations.begin(), info.locations.end(), node->location) == info.locations.end())
+      info.locations.push_back(node->location);
+    double elements = bytes(node->result()->type) / static_cast<double>(size_of(node->result()->type.dtype));
+    if (node->op->name == "matmul") {
+      const graph::Type &a = node->operands[0]->type;
+      info.flops += 2 * elements * hint(a.shape.back());
+      report_.contraction_flops += 2 * elements * hint(a.shape.back());
+    } else if (node->op->name == "convolution") {
+      const graph::Type &w = node->operands[1]->type;
+      double taps = 1;
+      for (int i = 1; i < w.rank(); ++i)
+        taps *= hint(w.shape[i]);
+      info.flops += 2 * elements * taps;
+      report_.contraction_flops += 2 * elements * taps;
+    } else {
+      info.flops += elements * node->op->cost;
+    }
+  }
+  for (const graph::Value *operand : group.operands)
+    info.bytes += bytes(operand->type);
+  for (const auto &result : group.results)
+    info.bytes += bytes(result->type);
+  std::string name;
+  for (size_t i = 0; i < info.fused.size() && i < 4; ++i)
+    name += (i ? "_" : "") + info.fused[i];
+  if (info.fused.size() > 4)
+    name += "_and_" + std::to_string(info.fused.size() - 4);
+  info.name = step.name = name;
+  report_.kernels.push_back(std::move(info));
+}
+
+void PlanBuilder::emit_extern(const graph::Node &node) {
+  Step step;
+  step.kind = Step::Kind::kExtern;
+  step.index = static_cast<int32_t>(node.get<int64_t>("id"));
+  step.name = node.get_or<std::string>("target", "extern");
+  for (graph::Value *operand : node.operands) {
+    if (!operand)
+      continue;
+    Memory memory = memory_of(operand);
+    step.buffers.push_back(memory.buffer);
+    use(memory.buffer);
+    step.sizes.push_back(slot(memory.view.offset));
+    for (Slot s : slots(operand->type.shape))
+      step.sizes.push_back(s);
+    for (Slot s : slots(memory.view.strides))
+      step.sizes.push_back(s);
+  }
+  int number = 0;
+  for (const auto &result : node.results) {
+    int buffer = add_buffer(PlanBuffer::Kind::kExtern, result->type.dtype, number++, {});
+    buffers_[result.get()] = buffer;
+    step.buffers.push_back(buffer);
+  }
+  report_.externs.push_back(step.index);
+  plan_.steps.push_back(std::move(step));
+  if (node.has("binds")) {
+    Step sizes;
+    sizes.kind = Step::Kind::kSizes;
+    plan_.steps.push_back(sizes);
+  }
+}
+
+/// Arguments are written last, when all that reads their old contents has run.
+void PlanBuilder::emit_mutations() {
+  for (const graph::Mutation &mutation : graph_.mutations) {
+    if (mutation.value == mutation.target)
+      continue;
+    Memory memory = memory_of(mutation.value);
+    auto region = std::make_shared<graph::Graph>(graph_.shared_context());
+    region->symbols = graph_.symbols;
+    graph::Value *input = region->add_input(mutation.value->type, "value");
+    input->layout = {memory.view.strides, memory.view.offset};
+    graph::Node *copy = region->add(op("copy"), {input}, {{"dtype", mutation.value->type.dtype}});
+    copy->result()->layout = mutation.target->layout;
+    region->outputs.push_back(copy->result());
+    graph::Node *group = graph_.add_typed(op("group"), {memory.view.base},
+                                          {{"kind", std::string("loops")}, {"region", region}}, {mutation.value->type});
+    group->result()->layout = mutation.target->layout;
+    LoweredGroup lowered = lower_group(*group, machine_);
+    Step step;
+    std::unique_ptr<loop::Kernel> kernel = std::move(lowered.kernels[0]);
+    const KernelCall &call = lowered.calls[0];
+    for (const BufferReference &reference : call.buffers) {
+      step.buffers.push_back(reference.kind == BufferReference::Kind::kOperand ? memory.buffer
+                                                                               : buffers_.at(mutation.target));
+      use(step.buffers.back());
+    }
+    mark_aliasing(*kernel, step.buffers);
+    Expr grid = import(
+        kernel->grid, context_,
+        [&](const Var *v) {
+          return call.sizes[std::find(kernel->sizes.begin(), kernel->sizes.end(), v) - kernel->sizes.begin()];
+        },
+        [](const oxyfuel::Buffer *) -> const oxyfuel::Buffer * { throw InternalError("a grid that loads"); });
+    step.sizes = slots(call.sizes);
+    step.grid = slot(grid);
+    step.scratch_bytes = kernel->scratch_bytes;
+    step.grain = kernel->grain;
+    step.index = kernels_.add(std::move(kernel));
+    name_step(*group, step, lowered);
+    plan_.steps.push_back(std::move(step));
+  }
+}
+
+// The sizes kernel ---------------------------------------------------------------------------------------------------
+
+void PlanBuilder::make_sizes_kernel() {
+  auto kernel = std::make_unique<loop::Kernel>();
+  loop::Builder builder(*kernel);
+  oxyfuel::Buffer *out = builder.parameter("slots", DType::kI64, oxyfuel::Buffer::Kind::kOutput);
+  std::unordered_map<const Var *, Var *> sizes;
+  for (Var *symbol : graph_.symbols) {
+    Var *size = builder.size(symbol->name);
+    size->lower = symbol->lower;
+    size->upper = symbol->upper;
+    sizes[symbol] = size;
+  }
+  ExprContext &context = *kernel->context;
+  builder.task("t", context.integer(1), [&](Expr) {
+    for (size_t i = graph_.symbols.size(); i < slot_exprs_.size(); ++i)
+      builder.store(out, context.integer(static_cast<int64_t>(i)),
+                    import(
+                        slot_exprs_[i], context, [&](const Var *v) { return context.var(sizes.at(v)); },
+                        [](const oxyfuel::Buffer *) -> const oxyfuel::Buffer * { throw InternalError("a size that loads"); }));
+  });
+  plan_.slot_count = static_cast<int32_t>(slot_exprs_.size());
+  if (plan_.slot_count > plan_.symbol_count)
+    plan_.sizes_kernel = kernels_.add(std::move(kernel));
+}
+
+runtime::Plan PlanBuilder::finish() {
+  for (int i = 0; i < kernels_.count(); ++i)
+    plan_.kernels.push_back({"kernel_" + std::to_string(i), i, kernels_.entry(i)});
+  return std::move(plan_);
+}
+
+} // namespace oxyfuel

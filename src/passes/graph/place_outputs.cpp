@@ -1,0 +1,135 @@
+// Memory and strides of the program's results.
+#include "passes/graph/place_outputs.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/op.h"
+#include "passes/graph/fuse_state.h"
+#include "passes/graph/strided.h"
+
+namespace oxyfuel::graph {
+namespace {
+
+class PlaceOutputs {
+public:
+  PlaceOutputs(Graph &graph, PassContext &context) : graph_(graph), pass_(context) {}
+
+  bool run() {
+    graph_.output_layouts.resize(graph_.outputs.size());
+    for (size_t i = 0; i < graph_.outputs.size(); ++i)
+      if (Value *value = graph_.outputs[i])
+        if (!is_copy(value))
+          claim(value);
+    for (size_t i = 0; i < graph_.outputs.size(); ++i)
+      if (graph_.outputs[i])
+        place(i);
+    for (Mutation &mutation : graph_.mutations) {
+      // What is written back must not be memory that another write-back changes first.
+      if (!view_base(mutation.value)->producer && pass_.spend_fuel()) {
+        mutation.value = copy(mutation.value);
+        changed_ = true;
+      }
+    }
+    return changed_;
+  }
+
+private:
+  static bool is_copy(const Value *value) { return value->producer && value->producer->op->name == "copy"; }
+
+  void claim(Value *value) { claims_[view_base(value)] = value; }
+  /// Memory that `value` may have for itself.
+  bool is_free_for(Value *value) {
+    auto it = claims_.find(view_base(value));
+    return it == claims_.end() || it->second == value;
+  }
+
+  Value *copy(Value *value) {
+    Node *node = graph_.add(op("copy"), {value}, {{"dtype", value->type.dtype}});
+    if (value->producer)
+      node->location = value->producer->location;
+    return node->result();
+  }
+
+  /// Computed here by kernels, so that its layout is ours to choose.
+  static bool is_computed(const Value *base) {
+    return base->producer && base->producer->op->kind != OpKind::kExtern && base->producer->op->kind != OpKind::kRegion &&
+           !is_free(*base->producer);
+  }
+
+  static bool is_whole(Value *value) { // every element of the base is seen
+    for (; value->producer && value->producer->op->kind == OpKind::kView; value = value->producer->operands[0]) {
+      std::string_view name = value->producer->op->name;
+      if (name != "permute" && name != "reshape" && name != "expand")
+        return false;
+    }
+    return true;
+  }
+
+  static bool is_dense(const Type &type, const std::vector<Expr> &strides) {
+    for (size_t i = 0; i < strides.size(); ++i)
+      if (!type.shape[i].is_const(1) && strides[i].is_const(0))
+        return false;
+    return true;
+  }
+
+  bool same_strides(const Type &type, const std::vector<Expr> &a, const std::vector<Expr> &b) {
+    for (size_t i = 0; i < type.shape.size(); ++i)
+      if (!type.shape[i].is_const(1) && !type.shape[i].is_const(0) && !always_equal(a[i], b[i]))
+        return false;
+    return true;
+  }
+
+  void place(size_t i) {
+    Value *value = graph_.outputs[i];
+    if (is_copy(value)) {
+      Value *source = value->producer->operands[0];
+      bool shared_copy = std::count(graph_.outputs.begin(), graph_.outputs.end(), value) > 1;
+      if (is_computed(view_base(source)) && is_free_for(source) && !shared_copy && pass_.spend_fuel()) {
+        graph_.outputs[i] = value = source;
+        claim(source);
+        changed_ = true;
+      }
+    }
+    Value *base = view_base(value);
+    if (!base->producer)
+      return; // an argument, or a view of one
+    if (base->producer->op->kind == OpKind::kExtern && base == value)
+      return;
+    if (!is_computed(base) || !fits(value, base, graph_.output_layouts[i].strides)) {
+      graph_.outputs[i] = value = copy(value);
+      base = value;
+      changed_ = true;
+      fits(value, base, graph_.output_layouts[i].strides);
+    }
+    claim(value);
+  }
+
+  /// Whether the result can be its base's memory with the expected strides; sets the base's layout for that.
+  bool fits(Value *value, Value *base, const std::vector<Expr> &expected) {
+    if (!is_whole(value) || !is_free_for(value))
+      return false;
+    if (value == base) {
+      if (!expected.empty() && base->layout.strides.empty() && is_dense(value->type, expected) &&
+          !same_strides(value->type, expected, contiguous_strides(graph_.context(), value->type.shape))) {
+        base->layout.strides = expected;
+        changed_ = true;
+      }
+      return true;
+    }
+    std::optional<StridedView> view = as_strided(graph_.context(), value);
+    return view && (!view->offset || view->offset.is_const(0)) &&
+           (expected.empty() || same_strides(value->type, view->strides, expected));
+  }
+
+  Graph &graph_;
+  PassContext &pass_;
+  bool changed_ = false;
+  std::unordered_map<Value *, Value *> claims_;
+};
+
+} // namespace
+
+bool place_outputs(Graph &graph, PassContext &context) { return PlaceOutputs(graph, context).run(); }
+
+} // namespace oxyfuel::graph
