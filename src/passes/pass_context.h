@@ -16,9 +16,9 @@ namespace oxyfuel {
 
 /// Settings of a run of passes.
 struct PassOptions {
-  bool verify = false;        ///< check the rules of the IR, and the returned bools, after each pass
-  std::string dump_directory; ///< empty: no dumps
-  std::set<std::string, std::less<>> skipped;
+  bool verify = false;             ///< check the rules of the IR, and the returned bools, after each pass
+  std::string dump_directory = {}; ///< empty: no dumps
+  std::set<std::string, std::less<>> skipped = {};
   int64_t fuel = std::numeric_limits<int64_t>::max(); ///< rewrites that are allowed, to bisect a wrong one
 
   /// OXYFUEL_VERIFY (0 or 1), OXYFUEL_DUMP (a folder), OXYFUEL_SKIP (names, separated by commas), OXYFUEL_FUEL (a
