@@ -37,8 +37,8 @@ Expr expand_erfc(Expr x) {
   return cast(select(x < x.like(0), value.like(2) - value, value), DType::kF32);
 }
 
-/// In double, to 2^-26: x P(w), w = -log(1 - x^2), after M. Giles, "Approximating the erfinv function" (2010); P is
-/// ours.
+/// In double, to 2^-26: x P(w), w = -log(1 - x^2), after M. Giles, "Approximating the erfinv function" (2010), with
+/// polynomials of our own.
 static Expr erfinv_double(Expr x, Expr w) {
   // minimax.py erfinv_central
   const Expr central = polynomial(

@@ -13,8 +13,8 @@
 // reduce their argument in double, exactly enough for every float32 argument. Polynomials come from tools/minimax.py,
 // whose table has the name that stands beside each.
 //
-// float64 calls the C library through the host table (runtime/abi.h), except erfinv, digamma, hypot and nextafter,
-// which it lacks or which are plain arithmetic. float16 and bfloat16 compute in float32 and round once.
+// float64 calls the C library through the host table (runtime/abi.h), except erfinv, digamma and nextafter,
+// which are expanded. float16 and bfloat16 compute in float32 and round once.
 //
 // The largest error in float32, in units of the last place of the exact result (tests/unit/passes_math_test.cpp):
 //

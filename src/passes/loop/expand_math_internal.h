@@ -93,11 +93,11 @@ Expr expand_atanh(Expr x);
 Expr expand_erf(Expr x);
 Expr expand_erfc(Expr x);
 Expr expand_pow(Expr x, Expr y);
+Expr expand_hypot(Expr x, Expr y);
 
 // float32 or float64.
 Expr expand_erfinv(Expr x);
 Expr expand_digamma(Expr x);
-Expr expand_hypot(Expr x, Expr y);
 
 /// Any float type; half types move in their own grid.
 Expr expand_nextafter(Expr x, Expr y);

@@ -26,7 +26,7 @@ Expr expand_pow(Expr x, Expr y) {
   return select(is_one, one, value);
 }
 
-/// float32 squares neither overflow nor underflow in double; float64 calls the library.
+/// float32 squares neither overflow nor underflow in double.
 Expr expand_hypot(Expr x, Expr y) {
   const Expr infinity = x.like(kInfinity);
   const Expr wide_x = cast(x, DType::kF64), wide_y = cast(y, DType::kF64);
@@ -41,8 +41,8 @@ Expr expand_nextafter(Expr x, Expr y) {
   const DType integer = bits.dtype();
   const auto constant = [&](int64_t value) { return context.integer(value, integer); };
   const Expr zero = x.like(0);
-  const Expr grows = eq(bits < constant(0), y < x); // away from zero
-  const Expr moved = bitcast(bits + select(grows, constant(1), constant(-1)), x.dtype());
+  const Expr shrinks = (bits < constant(0)) ^ (y < x); // towards zero
+  const Expr moved = bitcast(bits + select(shrinks, constant(-1), constant(1)), x.dtype());
   const Expr smallest = with_sign_of(bitcast(constant(1), x.dtype()), y);
   const Expr value = select(eq(x, y), y, select(eq(x, zero), smallest, moved));
   return select(eq(x, x) && eq(y, y), value, x + y);

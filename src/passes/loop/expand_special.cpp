@@ -48,8 +48,7 @@ Expr expand_digamma(Expr x) {
   const Expr fraction = wide - rint(wide);
   const Expr reflection = is_single ? cotangent(fraction) : f64(kPi) / host_call(fraction * f64(kPi), kHostTan);
   Expr value = cast(select(is_reflected, positive - reflection, positive), x.dtype());
-  value =
-      select(is_reflected && eq(fraction, f64(0)), f64(kNan).dtype() == x.dtype() ? f64(kNan) : x.like(kNan), value);
+  value = select(is_reflected && eq(fraction, f64(0)), x.like(kNan), value);
   value = select(eq(x, x.like(0)), with_sign_of(x.like(kInfinity), -x), value);
   return select(x < x.like(kInfinity), value, x); // inf and NaN
 }
