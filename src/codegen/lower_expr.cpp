@@ -53,6 +53,8 @@ Value KernelLowering::evaluate_new(Expr e) {
     saw_load_ = true;
     return load(e);
   default: {
+    if (Value value = divide_lanes(e))
+      return value;
     Value operands[3];
     for (int i = 0; i < e->operand_count; ++i)
       operands[i] = evaluate(e.operand(i));
@@ -68,6 +70,55 @@ Value KernelLowering::evaluate_new(Expr e) {
     return values_.cast({host_call(kHostFmod, given)}, DType::kF64, e.dtype());
   }
   }
+}
+
+/// Floor division and modulo of `base + lane * stride` by a divisor that is the same in all lanes: lane 0 is divided as a
+/// scalar, and what the lanes add to its remainder is a small number. 64-bit division by a variable would be done lane by
+/// lane. Gives nothing where the general way is as good.
+Value KernelLowering::divide_lanes(Expr e) {
+  bool is_modulo = e.kind() == ExprKind::kFloorMod;
+  if (!vector_.lane || at_zero_ || (e.kind() != ExprKind::kFloorDiv && !is_modulo) || e.dtype() != DType::kI64)
+    return {};
+  Expr dividend = e.operand(0), divisor = e.operand(1);
+  std::optional<int64_t> stride = lane_stride(dividend), known = divisor.constant();
+  Range range = range_of(dividend), divisors = range_of(divisor);
+  constexpr int64_t kFew = 1 << 16;
+  bool is_narrow = known && range.lower && *range.lower >= 0 && range.upper && *range.upper < UINT32_MAX;
+  if (!stride || *stride == 0 || *stride < -kFew || *stride > kFew || lane_stride(divisor) != 0 || is_narrow ||
+      !divisors.lower || *divisors.lower < 1)
+    return {};
+  llvm::Value *by = scalar(divisor), *quotient = scalar(floor_div(dividend, divisor));
+  llvm::Value *rest = ir().CreateSub(scalar(dividend), ir().CreateMul(quotient, by));
+  int width = vector_.width;
+  llvm::Type *longs = values_.type(DType::kI64, width), *words = values_.type(DType::kI32, width);
+  if (known && *stride > 0 && *known < INT32_MAX - *stride * width) {
+    llvm::SmallVector<llvm::Constant *, 64> steps;
+    for (int lane = 0; lane < width; ++lane)
+      steps.push_back(ir().getInt32(static_cast<uint32_t>(lane * *stride)));
+    llvm::Value *number = ir().CreateAdd(values_.splat(ir().CreateTrunc(rest, ir().getInt32Ty()), width),
+                                         llvm::ConstantVector::get(steps));
+    llvm::Value *divisor_word = llvm::ConstantInt::get(words, static_cast<uint64_t>(*known));
+    if (is_modulo)
+      return {ir().CreateZExt(ir().CreateURem(number, divisor_word), longs)};
+    llvm::Value *more = ir().CreateZExt(ir().CreateUDiv(number, divisor_word), longs);
+    return {ir().CreateAdd(values_.splat(quotient, width), more)};
+  }
+  // The rounded quotient of whole numbers below 2^52 has the floor of the exact one.
+  llvm::SmallVector<llvm::Constant *, 64> steps, long_steps;
+  for (int lane = 0; lane < width; ++lane) {
+    steps.push_back(llvm::ConstantFP::get(ir().getContext(), llvm::APFloat(static_cast<double>(lane * *stride))));
+    long_steps.push_back(ir().getInt64(static_cast<uint64_t>(lane * *stride)));
+  }
+  auto as_double = [&](llvm::Value *value) {
+    return values_.splat(ir().CreateSIToFP(value, ir().getDoubleTy()), width);
+  };
+  llvm::Value *exact = ir().CreateFDiv(ir().CreateFAdd(as_double(rest), llvm::ConstantVector::get(steps)), as_double(by));
+  llvm::Value *floor = ir().CreateUnaryIntrinsic(llvm::Intrinsic::floor, exact);
+  llvm::Value *more = ir().CreateSExt(ir().CreateFPToSI(floor, words), longs);
+  if (!is_modulo)
+    return {ir().CreateAdd(values_.splat(quotient, width), more)};
+  llvm::Value *number = ir().CreateAdd(values_.splat(rest, width), llvm::ConstantVector::get(long_steps));
+  return {ir().CreateSub(number, ir().CreateMul(more, values_.splat(by, width)))};
 }
 
 Value KernelLowering::evaluate_at_zero(Expr e) {

@@ -68,6 +68,7 @@ private:
   // lower_expr.cpp
   Value evaluate(Expr e);
   Value evaluate_new(Expr e);
+  Value divide_lanes(Expr e);
   /// The value in lane 0; outside vector loops the value.
   Value evaluate_at_zero(Expr e);
   /// An i64 scalar.

@@ -179,6 +179,27 @@ TEST(CodegenKernel, LoadShapes) {
   }
 }
 
+TEST(CodegenKernel, DividesIndicesOfSizesKnownAtRunTime) {
+  for (const Options &options : targets())
+    for (int64_t m : {1, 2, 3, 7, 16, 33, 1000}) {
+      SCOPED_TRACE(std::string(options.name) + " " + std::to_string(m));
+      Kernel kernel;
+      Builder b(kernel);
+      ExprContext &c = b.context();
+      Buffer *y = b.parameter("y", DType::kI64, Buffer::Kind::kOutput), *z = b.parameter("z", DType::kI64, Buffer::Kind::kOutput);
+      Expr n = c.var(b.size("n"));
+      Var *size = b.size("m");
+      size->lower = 1;
+      Expr by = c.var(size);
+      kernel.grid = c.integer(1);
+      strip(b, n, 16, [&](Expr i) {
+        b.store(y, i, floor_div(i, by) * 1000 + floor_mod(i, by) + floor_div(i - 20, by) * 7 + floor_mod(-i * 3, by));
+        b.store(z, i, floor_div(i * 5, 7) * 1000 + floor_mod(i * 5, 7) + floor_mod(i * 3 - 50, 11));
+      });
+      expect_same(kernel, {101, 101}, {101, m}, 1, options.compile);
+    }
+}
+
 TEST(CodegenKernel, IndirectLoad) {
   for (const Options &options : targets()) {
     Kernel kernel;
