@@ -1,0 +1,73 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/executable.h"
+#include "python/torch_bridge.h"
+
+namespace oxyfuel::python {
+
+namespace {
+
+OutputRecipe to_recipe(nb::handle item) {
+  using Kind = OutputRecipe::Kind;
+  const std::string kind = nb::cast<std::string>(item[0]);
+  OutputRecipe recipe;
+  if (kind == "constant") {
+    recipe.constant = nb::borrow(item[1]);
+    return recipe;
+  }
+  recipe.index = nb::cast<int32_t>(item[1]);
+  if (kind == "argument")
+    recipe.kind = Kind::kArgument;
+  else if (kind == "result")
+    recipe.kind = Kind::kResult;
+  else if (kind == "integer")
+    recipe.kind = Kind::kInteger;
+  else if (kind == "boolean")
+    recipe.kind = Kind::kBoolean;
+  else if (kind == "view") {
+    recipe.kind = Kind::kView;
+    recipe.shape = nb::cast<std::vector<int64_t>>(item[2]);
+    recipe.strides = nb::cast<std::vector<int64_t>>(item[3]);
+    recipe.offset = nb::cast<int64_t>(item[4]);
+  } else
+    throw nb::value_error(("no output is made as " + kind).c_str());
+  return recipe;
+}
+
+void make_executable(Executable *self, nb::bytes program, int32_t argument_count, std::vector<int32_t> positions,
+                     nb::list constants, nb::list outputs, nb::list externs) {
+  Signature signature;
+  signature.argument_count = argument_count;
+  signature.positions = std::move(positions);
+  for (nb::handle constant : constants)
+    signature.constants.push_back(nb::borrow(constant));
+  for (nb::handle output : outputs)
+    signature.outputs.push_back(to_recipe(output));
+  for (nb::handle item : externs)
+    signature.externs.push_back({nb::borrow(item[0]), nb::cast<std::vector<int32_t>>(item[1]),
+                                 nb::cast<std::vector<int32_t>>(item[2]), nb::cast<int32_t>(item[3]),
+                                 nb::cast<std::vector<int32_t>>(item[4])});
+  new (self) Executable(std::move(program), std::move(signature));
+}
+
+} // namespace
+
+void bind_executable(nb::module_ &module) {
+  bind_bridge(module);
+  module.def("bump_epoch", bump_epoch, "Weights may have changed without their version counters: bind them again.");
+  nb::class_<Executable>(module, "Executable", "A compiled program on PyTorch tensors; calls may come from any thread.")
+      .def("__init__", make_executable, nb::arg("program"), nb::arg("argument_count"), nb::arg("positions"),
+           nb::arg("constants"), nb::arg("outputs"), nb::arg("externs"))
+      .def("__call__", &Executable::call, nb::arg("arguments"), "Empties the list of arguments; gives a list of results.")
+      .def("profile", &Executable::profile, nb::arg("arguments"), "(name, nanoseconds) of each step of one call.")
+      .def("invalidate", [](Executable &self) { self.program().invalidate(); })
+      .def("trim", [](Executable &self) { self.program().trim(); })
+      .def_prop_ro("bind_count", [](Executable &self) { return self.program().bind_count(); })
+      .def_prop_ro("memory", [](Executable &self) {
+        const runtime::Program::Memory memory = self.program().memory();
+        return nb::make_tuple(memory.arenas, memory.bindings);
+      });
+}
+
+} // namespace oxyfuel::python

@@ -1,0 +1,74 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "driver/compile.h"
+#include "python/module.h"
+
+namespace oxyfuel::python {
+
+namespace {
+
+nb::dict to_dict(const CompileReport &report) {
+  nb::list kernels, remarks, seconds;
+  for (const KernelInfo &kernel : report.kernels) {
+    nb::dict item;
+    item["name"] = kernel.name;
+    item["fused"] = kernel.fused;
+    item["locations"] = kernel.locations;
+    item["schedule"] = kernel.schedule;
+    item["flops"] = kernel.flops;
+    item["bytes"] = kernel.bytes;
+    item["step"] = kernel.step;
+    kernels.append(item);
+  }
+  for (const Remark &remark : report.remarks)
+    remarks.append(nb::make_tuple(remark.pass, remark.where, remark.text));
+  for (const auto &[stage, time] : report.seconds)
+    seconds.append(nb::make_tuple(stage, time));
+  nb::dict result;
+  result["kernels"] = kernels;
+  result["externs"] = report.externs;
+  result["remarks"] = remarks;
+  result["seconds"] = seconds;
+  result["kernels_generated"] = report.kernels_generated;
+  result["kernels_cached"] = report.kernels_cached;
+  result["contraction_flops"] = report.contraction_flops;
+  return result;
+}
+
+nb::tuple compile_graph(graph::Graph &graph, const CompileSettings &settings) {
+  CompiledProgram program;
+  {
+    nb::gil_scoped_release released;
+    program = compile(graph, settings);
+  }
+  return nb::make_tuple(nb::bytes(program.bytes.data(), program.bytes.size()), to_dict(program.report));
+}
+
+} // namespace
+
+void bind_program(nb::module_ &module) {
+  nb::class_<PassOptions>(module, "PassOptions")
+      .def(nb::init<>())
+      .def_static("from_environment", PassOptions::from_environment)
+      .def_rw("verify", &PassOptions::verify)
+      .def_rw("dump_directory", &PassOptions::dump_directory)
+      .def_rw("fuel", &PassOptions::fuel)
+      .def("skip", [](PassOptions &self, std::string name) { self.skipped.insert(std::move(name)); });
+  nb::class_<CompileSettings>(module, "CompileSettings")
+      .def(nb::init<>())
+      .def_rw("target", &CompileSettings::target)
+      .def_rw("threads", &CompileSettings::threads)
+      .def_rw("verify", &CompileSettings::verify)
+      .def_rw("cache_directory", &CompileSettings::cache_directory)
+      .def_rw("dump_directory", &CompileSettings::dump_directory)
+      .def_rw("passes", &CompileSettings::passes)
+      .def("add_argument", [](CompileSettings &self, bool is_integer, int index) {
+        self.arguments.push_back({is_integer, index});
+      }, "The next argument of the program: an input of the graph, or an integer that is a symbol of it.");
+  module.def("compile", compile_graph, nb::arg("graph"), nb::arg("settings"),
+             "Compiles a graph, which is used up. Gives the program as bytes, and a report.");
+}
+
+} // namespace oxyfuel::python

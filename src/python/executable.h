@@ -1,0 +1,80 @@
+// A compiled program that takes and gives PyTorch tensors. Immutable after construction, so any number of Python threads may
+// call it; the interpreter lock is released while kernels run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "python/module.h"
+#include "runtime/program.h"
+
+namespace oxyfuel::python {
+
+/// What one output of the Python function is made of.
+struct OutputRecipe {
+  enum class Kind : uint8_t {
+    kConstant, ///< `constant`, None included
+    kArgument, ///< the argument itself
+    kView,     ///< a strided view of an argument
+    kResult,   ///< output `index` of the program
+    kInteger,  ///< the same, a rank-0 i64, as a Python int
+    kBoolean,
+  };
+  Kind kind = Kind::kConstant;
+  int32_t index = 0; ///< of the argument, or of the program's output
+  nb::object constant;
+  std::vector<int64_t> shape, strides; ///< kView
+  int64_t offset = 0;                  ///< kView, in elements, from the argument's first
+};
+
+/// A step that runs in PyTorch: `function(tensors, integers)` gives the list of result tensors, or with `binds` a pair of
+/// that list and the values of the symbols `binds`.
+struct ExternFunction {
+  nb::object function;
+  std::vector<int32_t> operand_ranks, result_ranks;
+  int32_t integer_count = 0;
+  std::vector<int32_t> binds;
+};
+
+/// How the arguments of the Python function map to the plan's.
+struct Signature {
+  int32_t argument_count = 0;
+  std::vector<int32_t> positions; ///< of each argument of the plan; from argument_count on, constants
+  std::vector<nb::object> constants;
+  std::vector<OutputRecipe> outputs;
+  std::vector<ExternFunction> externs;
+};
+
+class Executable {
+public:
+  /// ValueError when bytes and signature do not fit.
+  Executable(nb::bytes program, Signature signature);
+  ~Executable();
+
+  /// Calls the program with `arguments`, which is emptied as PyTorch's boxed calls want it, and gives the outputs.
+  nb::list call(nb::list arguments);
+
+  runtime::Program &program() { return *program_; }
+  /// Nanoseconds of each step of one call, with the step's name.
+  nb::list profile(nb::list arguments);
+
+private:
+  friend struct CallState;
+  nb::list run(nb::list arguments, int64_t *step_nanoseconds, bool keep_arguments);
+  std::unique_ptr<struct CallState> take_state();
+  void find_last_uses();
+
+  Signature signature_;
+  std::unique_ptr<runtime::Program> program_;
+  std::vector<uint8_t> is_bound_;     ///< a plan argument each: bind steps read it
+  std::vector<int32_t> last_use_;     ///< a plan buffer each: last step that uses it
+  std::vector<uint8_t> is_delivered_; ///< a plan buffer each: an output is that extern result
+  std::vector<std::unique_ptr<struct CallState>> idle_; ///< guarded by the interpreter lock
+  bool poison_ = false;
+};
+
+/// Part of every fingerprint of static arguments: rises when an optimiser has changed them behind their version counters.
+void bump_epoch();
+
+} // namespace oxyfuel::python

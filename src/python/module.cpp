@@ -1,0 +1,17 @@
+#include "python/module.h"
+
+#include "runtime/abi.h"
+#include "support/cpu.h"
+
+NB_MODULE(_C, module) {
+  namespace python = oxyfuel::python;
+  module.doc() = "Oxyfuel's compiler and runtime; the package `oxyfuel` is what users see.";
+  module.attr("version") = OXYFUEL_VERSION;
+  module.attr("abi_version") = static_cast<int>(kOxyfuelAbiVersion);
+  python::bind_errors(module);
+  python::bind_dtype(module);
+  python::bind_expr(module);
+  python::bind_graph(module);
+  python::bind_program(module);
+  python::bind_executable(module);
+}
