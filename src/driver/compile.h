@@ -57,8 +57,9 @@ struct CompiledProgram {
 /// lowering raises UnsupportedError naming it.
 ///
 /// Extern nodes keep their attribute "id" as Step::index. Their step has the buffers of the operands, then those of the results; its
-/// sizes are, for each operand, offset, shape and strides (in elements) of the tensor in its buffer. The attribute "binds" lists
-/// the symbols (positions in Graph::symbols) whose values the step provides.
+/// sizes are, for each operand, offset, shape and strides (in elements) of the tensor in its buffer; for each result the shape and
+/// strides that kernels rely on; then the values of the attribute "integers". The attribute "binds" lists the symbols (positions
+/// in Graph::symbols) whose values the step provides.
 CompiledProgram compile(graph::Graph &graph, const CompileSettings &settings);
 
 } // namespace oxyfuel

@@ -166,7 +166,7 @@ void PlanBuilder::describe_outputs() {
     } else if (base->producer->op->kind == OpKind::kExtern) {
       OXYFUEL_CHECK(value == base, "a view of an extern result as a result");
       output.kind = runtime::Output::Kind::kExtern;
-      output.source = buffers_.at(base);
+      output.source = extern_steps_.at(base->producer);
       output.result = base->index;
     } else if (owned_outputs_.at(base) == static_cast<int>(i)) {
       output.kind = runtime::Output::Kind::kBuffer;
@@ -354,7 +354,17 @@ void PlanBuilder::emit_extern(const graph::Node &node) {
     int buffer = add_buffer(PlanBuffer::Kind::kExtern, result->type.dtype, number++, {});
     buffers_[result.get()] = buffer;
     step.buffers.push_back(buffer);
+    std::vector<Expr> strides = result->layout.strides;
+    if (strides.empty())
+      strides = graph::contiguous_strides(context_, result->type.shape);
+    for (Slot s : slots(result->type.shape))
+      step.sizes.push_back(s);
+    for (Slot s : slots(strides))
+      step.sizes.push_back(s);
   }
+  for (Slot s : slots(node.get_or<std::vector<Expr>>("integers", {})))
+    step.sizes.push_back(s);
+  extern_steps_[&node] = static_cast<int>(plan_.steps.size());
   report_.externs.push_back(step.index);
   plan_.steps.push_back(std::move(step));
   if (node.has("binds")) {

@@ -58,6 +58,7 @@ private:
   std::unordered_map<const ExprNode *, runtime::Slot> slots_;
   std::vector<Expr> slot_exprs_;
   std::unordered_map<const graph::Value *, int> buffers_;
+  std::unordered_map<const graph::Node *, int> extern_steps_;
   std::unordered_map<const graph::Value *, int> owned_outputs_; ///< base value → output whose memory it is
 };
 
