@@ -113,6 +113,9 @@ TEST(GraphText, ErrorsHavePlaces) {
                "2:3: type of result 0: exp gives f32[2]");
   expect_error("graph @main(%x: f32[2], %x: f32[2]) { return }", "1:25: %x is defined twice");
   expect_error("graph @main(", "1:13: bracket without end");
+  expect_error("graph @main(%x: f32[2]) { %a: f32[2] = exp(null) return }", "1:40: exp needs operand 0");
+  expect_error("graph @main(%x: f32[" + std::string(1000, '(') + "2" + std::string(1000, ')') + "]) { return }",
+               "nested too deeply");
 }
 
 TEST(GraphChange, UsesFollow) {

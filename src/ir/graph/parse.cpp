@@ -24,8 +24,19 @@ public:
 private:
   using Scope = std::unordered_map<std::string, Value *>;
 
+  /// Bounds the depth of the recursion, so that no text overflows the stack.
+  struct Nesting {
+    explicit Nesting(Parser &parser) : parser(parser) {
+      if (++parser.depth_ > 200)
+        parser.reader_.fail("nested too deeply");
+    }
+    ~Nesting() { --parser.depth_; }
+    Parser &parser;
+  };
+
   // graph @name(inputs) symbols(…) { nodes, mutations, return }
   void parse_graph(Graph &graph, bool outermost) {
+    Nesting nesting(*this);
     if (!reader_.accept_word("graph"))
       reader_.fail("expected \"graph\", found " + reader_.found());
     context_ = &graph.context();
@@ -237,6 +248,11 @@ private:
                  std::map<std::string, Attribute, std::less<>> attributes, const std::vector<Type> &types, size_t op_at,
                  size_t start) {
     if (op->infer) {
+      bool may_be_absent =
+          op->kind == OpKind::kIndexed || op->kind == OpKind::kScatter || op->kind == OpKind::kAttention;
+      for (size_t i = 0; i < operands.size(); ++i)
+        if (!operands[i] && (i == 0 || !may_be_absent))
+          reader_.fail_at(op_at, std::string(op->name) + " needs operand " + std::to_string(i));
       Node draft;
       draft.op = op;
       draft.operands = operands;
@@ -244,7 +260,7 @@ private:
       std::vector<Type> inferred;
       try {
         inferred = op->infer(draft, *context_);
-      } catch (const Error &error) {
+      } catch (const std::exception &error) { // of the standard library too: operands that are not there
         reader_.fail_at(op_at, error.what());
       }
       if (inferred.size() != types.size())
@@ -335,6 +351,7 @@ private:
   }
 
   Expr parse_primary() {
+    Nesting nesting(*this);
     if (reader_.accept("(")) {
       Expr inner = parse_size();
       reader_.expect(")");
@@ -375,6 +392,7 @@ private:
   Reader reader_;
   FindOp find_op_;
   ExprContext *context_ = nullptr;
+  int depth_ = 0;
   std::unordered_map<std::string, Var *> symbols_;
 };
 
