@@ -111,11 +111,6 @@ def relative(f):
     return lambda x: 1 / f(x) if f(x) != 0 else mp.mpf(0)
 
 
-def safe(f, at_zero):
-    """`f` with its limit at 0."""
-    return lambda x: mp.mpf(at_zero) if abs(x) < mp.mpf(10) ** -25 else f(x)
-
-
 LN2 = mp.log(2)
 SQRT2 = mp.sqrt(2)
 
@@ -142,253 +137,137 @@ def series_from(f, order, taylor):
     return g
 
 
-def in_square(f):
-    """f as a function of s = x * x, s >= 0."""
-    return lambda s: f(mp.sqrt(s))
+def odd_tail(f):
+    """Target and relative weight of P in f(x) = x + x * s * P(s), s = x * x, for an odd f."""
+
+    def target(s):
+        x = mp.sqrt(s)
+        return (f(x) - x) / x**3
+
+    return target, lambda s: mp.sqrt(s) ** 3 / f(mp.sqrt(s))
 
 
-def even_quotient(f, drop, power):
-    """s -> (f(x) - drop(x)) / x**power with x = sqrt(s); the limit at 0 by extrapolation (the grid never holds 0 itself)."""
-    return in_square(lambda x: (f(x) - drop(x)) / x**power)
+class Tables:
+    """Fits by name, in order; nothing is computed before it is asked for."""
+
+    def __init__(self):
+        self.fits = {}
+
+    def add(self, name, comment, target, weight, degree, low, high, dtype="f32"):
+        powers = list(range(degree + 1))
+        self.fits[name] = comment, lambda: fit(target, weight, powers, mp.mpf(low), mp.mpf(high), dtype)
 
 
-def erf_exponent(x):
-    """u(x) / x where 1 - 2**-u(x) = erf(x)."""
-    return -mp.log(mp.erfc(x), 2) / x
+exp_tail = series_from(mp.exp, 2, lambda k: 1 / mp.factorial(k))
+two_tail = series_from(lambda x: mp.mpf(2) ** x, 1, lambda k: LN2**k / mp.factorial(k))
+log_tail = log1p_quotient(3)
+TINY = mp.mpf(10) ** -9
 
 
-def erf_weight(x):
-    u = -mp.log(mp.erfc(x))
-    return u * mp.exp(-u) / mp.erf(x) / erf_exponent(x)
+def expm1_weight(x):
+    return x * x / abs(mp.expm1(x)) if x != 0 else mp.mpf(0)
 
 
-def erfcx(x):
-    return mp.exp(x * x) * mp.erfc(x)
+def log_weight(x):
+    return abs(x**3 / mp.log1p(x)) if x != 0 else mp.mpf(0)
 
 
-def tables():
-    """name -> (comment, thunk that fits)."""
-    one = lambda x: mp.mpf(1)
-    exp_tail = series_from(mp.exp, 2, lambda k: 1 / mp.factorial(k))
-    two_tail = series_from(lambda x: mp.mpf(2) ** x, 1, lambda k: LN2**k / mp.factorial(k))
-    expm1_weight = lambda x: abs(x * x / mp.expm1(x)) if x != 0 else mp.mpf(0)
-    result = {}
-
-    def add(name, comment, *args, **kwargs):
-        result[name] = (comment, lambda: fit(*args, **kwargs))
-
-    def degrees(n):
-        return list(range(n + 1))
-
-    wide = LN2 * mp.mpf("1.001")
-    add(
-        "exp",
-        "exp(r) = 1 + r + r^2 * P(r), |r| <= ln 2",
-        exp_tail,
-        lambda x: x * x / mp.exp(x),
-        degrees(5),
-        -wide,
-        wide,
-        "f32",
-    )
-    near = LN2 / 2 * mp.mpf("1.001")
-    add("expm1", "expm1(r) = r + r^2 * P(r), |r| <= ln(2) / 2", exp_tail, expm1_weight, degrees(4), -near, near, "f32")
-    add(
-        "exp2",
-        "2^r = 1 + r * P(r), |r| <= 1/2",
-        two_tail,
-        lambda x: abs(x) / mp.mpf(2) ** x,
-        degrees(5),
-        -0.5005,
-        0.5005,
-        "f32",
-    )
-    add(
-        "two_m1",
-        "2^r - 1 = r * P(r), |r| <= 1/2",
-        two_tail,
-        lambda x: 1 / two_tail(x),
-        degrees(5),
-        -0.5005,
-        0.5005,
-        "f32",
-    )
+def add_exponentials(tables):
+    wide, near = LN2 * mp.mpf("1.001"), LN2 / 2 * mp.mpf("1.001")
+    exp_comment, log_comment = "expm1(r) = r + r^2 * P(r), |r| <= ln(2) / 2", "log1p(f) = f - f^2 / 2 + f^3 * P(f)"
+    two_comment = "2^r = 1 + r * P(r), |r| <= 1/2"
+    low, high = (1 / SQRT2 - 1) * mp.mpf("1.0001"), (SQRT2 - 1) * mp.mpf("1.0001")
+    add = tables.add
+    add("exp", "exp(r) = 1 + r + r^2 * P(r), |r| <= ln 2", exp_tail, lambda x: x * x / mp.exp(x), 5, -wide, wide)
+    add("expm1", exp_comment, exp_tail, expm1_weight, 4, -near, near)
+    add("exp2", two_comment, two_tail, lambda x: abs(x) / mp.mpf(2) ** x, 5, -0.5005, 0.5005)
+    add("two_m1", two_comment + ", relative to 2^r - 1", two_tail, relative(two_tail), 5, -0.5005, 0.5005)
+    add("log", log_comment + ", sqrt(1/2) <= 1 + f <= sqrt(2)", log_tail, log_weight, 7, low, high)
+    # Good to about 2^-36: for float32 functions that compute in double.
+    add("exp_double", exp_comment, exp_tail, expm1_weight, 6, -near, near, "f64")
+    add("log_double", log_comment, log_tail, log_weight, 11, low, high, "f64")
     add(
         "tanh",
         "expm1(2 r) = 2 r + r^2 * P(r), |r| <= ln(2) / 4",
         lambda x: 4 * exp_tail(2 * x),
-        lambda x: expm1_weight(2 * x) / 4 * 1,
-        degrees(4),
+        lambda x: expm1_weight(2 * x) / 4,
+        4,
         -near / 2,
         near / 2,
-        "f32",
     )
-    lo, hi = 1 / SQRT2 - 1, SQRT2 - 1
-    lo, hi = lo * mp.mpf("1.0001"), hi * mp.mpf("1.0001")
-    add(
-        "log",
-        "log1p(f) = f - f^2 / 2 + f^3 * P(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
-        log1p_quotient(3),
-        lambda x: abs(x**3 / mp.log1p(x)) if x != 0 else mp.mpf(0),
-        degrees(7),
-        lo,
-        hi,
-        "f32",
-    )
-    add("erf", "erf(x) = 1 - 2^(-x * P(x)), 0 <= x <= 4", erf_exponent, erf_weight, degrees(9), 1e-9, 4.0, "f32")
-    quarter = mp.pi / 4 * mp.mpf("1.001")
-    add(
-        "sin",
-        "sin(r) = r + r * s * P(s), s = r^2, |r| <= pi / 4",
-        even_quotient(mp.sin, lambda x: x, 3),
-        lambda s: mp.sqrt(s) ** 3 / mp.sin(mp.sqrt(s)),
-        degrees(2),
-        mp.mpf(10) ** -9,
-        quarter**2,
-        "f32",
-    )
-    add(
+    tables.add("tanh_small", "tanh(x) = x + x * s * P(s), s = x^2, |x| <= 0.55", *odd_tail(mp.tanh), 3, TINY, "0.3026")
+
+
+def add_trigonometry(tables):
+    quarter = (mp.pi / 4 * mp.mpf("1.001")) ** 2
+    angle = ", s = r^2, |r| <= pi / 4"
+    tables.add("sin", "sin(r) = r + r * s * P(s)" + angle, *odd_tail(mp.sin), 2, TINY, quarter)
+    tables.add(
         "cos",
-        "cos(r) = 1 + s * P(s), s = r^2, |r| <= pi / 4",
-        even_quotient(mp.cos, lambda x: 1, 2),
+        "cos(r) = 1 + s * P(s)" + angle,
+        lambda s: (mp.cos(mp.sqrt(s)) - 1) / s,
         lambda s: s / mp.cos(mp.sqrt(s)),
-        degrees(3),
-        mp.mpf(10) ** -9,
-        quarter**2,
-        "f32",
+        3,
+        TINY,
+        quarter,
     )
-    add(
-        "tan",
-        "tan(r) = r + r * s * P(s), s = r^2, |r| <= pi / 4",
-        even_quotient(mp.tan, lambda x: x, 3),
-        lambda s: mp.sqrt(s) ** 3 / mp.tan(mp.sqrt(s)),
-        degrees(6),
-        mp.mpf(10) ** -9,
-        quarter**2,
-        "f32",
-    )
-    add(
-        "atan",
-        "atan(z) = z + z * s * P(s), s = z^2, |z| <= 1",
-        even_quotient(mp.atan, lambda x: x, 3),
-        lambda s: mp.sqrt(s) ** 3 / mp.atan(mp.sqrt(s)),
-        degrees(7),
-        mp.mpf(10) ** -9,
-        1,
-        "f32",
-    )
-    add(
-        "asin",
-        "asin(z) = z + z * s * P(s), s = z^2, |z| <= 1/2",
-        even_quotient(mp.asin, lambda x: x, 3),
-        lambda s: mp.sqrt(s) ** 3 / mp.asin(mp.sqrt(s)),
-        degrees(4),
-        mp.mpf(10) ** -9,
+    tables.add("tan", "tan(r) = r + r * s * P(s)" + angle, *odd_tail(mp.tan), 6, TINY, quarter)
+    tables.add("atan", "atan(z) = z + z * s * P(s), s = z^2, |z| <= 1", *odd_tail(mp.atan), 7, TINY, 1)
+    tables.add("asin", "asin(z) = z + z * s * P(s), s = z^2, |z| <= 1/2", *odd_tail(mp.asin), 4, TINY, 0.25)
+    tables.add(
+        "cotangent",
+        "pi / tan(pi f) = 1 / f - f * P(s), s = f^2, |f| <= 1/2",
+        lambda s: (1 / mp.sqrt(s) - mp.pi / mp.tan(mp.pi * mp.sqrt(s))) / mp.sqrt(s),
+        lambda s: mp.mpf(1),
+        8,
+        TINY,
         0.25,
-        "f32",
-    )
-    # Doubles good to about 2^-36, for float32 functions that compute in double.
-    add(
-        "exp_double",
-        "exp(r) = 1 + r + r^2 * P(r), |r| <= ln(2) / 2; 2^-36 is enough for a float32 result",
-        exp_tail,
-        expm1_weight,
-        degrees(6),
-        -near,
-        near,
-        "f64",
-    )
-    add(
-        "log_double",
-        "log1p(f) = f - f^2 / 2 + f^3 * P(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
-        log1p_quotient(3),
-        lambda x: abs(x**3 / mp.log1p(x)) if x != 0 else mp.mpf(0),
-        degrees(11),
-        lo,
-        hi,
         "f64",
     )
 
-    # erfc(x) = exp(-x^2) * P(t), t = (x - 2) / (x + 2) maps [0, 10.1] to [-1, 0.67].
-    def erfc_target(t):
+
+def add_error_functions(tables):
+    def exponent(x):
+        return -mp.log(mp.erfc(x), 2) / x
+
+    def exponent_weight(x):
+        u = -mp.log(mp.erfc(x))
+        return u * mp.exp(-u) / mp.erf(x) / exponent(x)
+
+    def scaled_erfc(t):
         x = 2 * (1 + t) / (1 - t)
-        return erfcx(x)
+        return mp.exp(x * x) * mp.erfc(x)
 
-    add(
-        "erfc",
-        "erfc(x) = exp(-x^2) * P((x - 2) / (x + 2)), 0 <= x <= 10.2",
-        erfc_target,
-        relative(erfc_target),
-        degrees(11),
-        -1,
-        mp.mpf("0.6722"),
-        "f64",
-    )
-
-    # erfinv after Giles, "Approximating the erfinv function": x * P(w), w = -log((1 - x) (1 + x)).
-    def central(v):
-        w = v + mp.mpf("2.5")
+    def erfinv_of(w):
         if w < mp.mpf(10) ** -20:
             return mp.sqrt(mp.pi) / 2
         x = mp.sqrt(-mp.expm1(-w))
         return mp.erfinv(x) / x
 
-    add(
-        "erfinv_central",
-        "erfinv(x) = x * P(w - 2.5), w = -log(1 - x^2) < 5",
-        central,
-        relative(central),
-        degrees(9),
-        mp.mpf("-2.5"),
-        mp.mpf("2.5"),
-        "f64",
-    )
+    def central(v):
+        return erfinv_of(v + mp.mpf("2.5"))
 
     def tail(v):
-        w = (v + 3) ** 2
-        x = mp.sqrt(-mp.expm1(-w))
-        return mp.erfinv(x) / x
+        return erfinv_of((v + 3) ** 2)
 
-    add(
-        "erfinv_tail",
-        "erfinv(x) = x * P(sqrt(w) - 3), 5 <= w <= 37",
-        tail,
-        relative(tail),
-        degrees(14),
-        mp.sqrt(5) - 3,
-        mp.mpf("6.1") - 3,
-        "f64",
-    )
-    add(
-        "tanh_small",
-        "tanh(x) = x + x * s * P(s), s = x^2, |x| <= 0.55",
-        even_quotient(mp.tanh, lambda x: x, 3),
-        lambda s: mp.sqrt(s) ** 3 / mp.tanh(mp.sqrt(s)),
-        degrees(3),
-        mp.mpf(10) ** -9,
-        mp.mpf("0.3026"),
-        "f32",
-    )
-    # pi cot(pi f) = 1 / f - f C(f^2).
-    add(
-        "cotangent",
-        "pi / tan(pi f) = 1 / f - f * P(s), s = f^2, |f| <= 1/2",
-        in_square(lambda f: (1 / f - mp.pi / mp.tan(mp.pi * f)) / f),
-        one,
-        degrees(8),
-        mp.mpf(10) ** -9,
-        0.25,
-        "f64",
-    )
-    return result
+    tables.add("erf", "erf(x) = 1 - 2^(-x * P(x)), 0 <= x <= 4", exponent, exponent_weight, 9, TINY, 4)
+    comment = "erfc(x) = exp(-x^2) * P((x - 2) / (x + 2)), 0 <= x <= 10.2"
+    tables.add("erfc", comment, scaled_erfc, relative(scaled_erfc), 11, -1, "0.6722", "f64")
+    # After M. Giles, "Approximating the erfinv function" (2010).
+    comment = "erfinv(x) = x * P(w - 2.5), w = -log(1 - x^2) < 5"
+    tables.add("erfinv_central", comment, central, relative(central), 9, -2.5, 2.5, "f64")
+    comment = "erfinv(x) = x * P(sqrt(w) - 3), 5 <= w <= 37"
+    tables.add("erfinv_tail", comment, tail, relative(tail), 14, mp.sqrt(5) - 3, "3.1", "f64")
 
 
 def main(names):
-    known = tables()
-    for name in names or known:
-        comment, thunk = known[name]
+    tables = Tables()
+    for add in (add_exponentials, add_trigonometry, add_error_functions):
+        add(tables)
+    for name in names or tables.fits:
+        comment, thunk = tables.fits[name]
         coefficients, worst = thunk()
-        print(f"// {comment}; error 2^{float(mp.log(worst, 2)):.1f} (tools/minimax.py {name})")
+        print(f"// {comment}; error 2^{float(mp.log(worst, 2)):.1f}")
         print(f"{name}: {{" + ", ".join(repr(float(c)) for _, c in coefficients) + "}", flush=True)
 
 
