@@ -1,3 +1,4 @@
+// The stages in order: lower into one module, verify, optimise and emit, link.
 #include "codegen/compile.h"
 
 #include "codegen/emit.h"
