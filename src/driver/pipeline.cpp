@@ -29,10 +29,7 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
 }
 
 void run_loop_pipeline(loop::Kernel &kernel, PassContext &context) {
-  static constexpr LoopPass passes[] = {{"expand-math", [](loop::Kernel &k, PassContext &) {
-                                           loop::expand_math(k);
-                                           return true;
-                                         }}};
+  static constexpr LoopPass passes[] = {{"expand-math", loop::expand_math}};
   PassManager::run(kernel, passes, context);
 }
 

@@ -118,7 +118,7 @@ private:
       return true;
     }
     std::optional<StridedView> view = as_strided(graph_.context(), value);
-    return view && (!view->offset || view->offset.is_const(0)) &&
+    return view && view->offset.is_const(0) &&
            (expected.empty() || same_strides(value->type, view->strides, expected));
   }
 

@@ -41,7 +41,7 @@ std::optional<StridedView> as_strided(ExprContext &context, Value *value) {
     std::vector<Expr> next;
     bool is_plain = true;
     ReadOperand read = [&](int operand, std::span<const Expr> place, Expr mask) {
-      is_plain = is_plain && operand == 0 && !mask;
+      is_plain = is_plain && operand == 0 && mask.is_empty();
       next.assign(place.begin(), place.end());
       return context.constant(0, v->producer->operands[operand]->type.dtype);
     };

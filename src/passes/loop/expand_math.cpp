@@ -149,17 +149,21 @@ Expr expand_math(Expr e, const MathOptions &options) {
 
 namespace loop {
 
-static void expand_block(Block &block, const MathOptions &options) {
+static bool expand_block(Block &block, const MathOptions &options) {
+  bool changed = false;
   const auto expand = [&](Expr &e) {
-    if (e)
-      e = expand_math(e, options);
+    if (e.is_empty())
+      return;
+    const Expr expanded = oxyfuel::expand_math(e, options);
+    changed = changed || !(expanded == e);
+    e = expanded;
   };
   for (auto &statement : block)
     std::visit(
         [&](auto &data) {
           using T = std::decay_t<decltype(data)>;
           if constexpr (std::is_same_v<T, For>) {
-            expand_block(data.body, options);
+            changed = expand_block(data.body, options) || changed;
           } else if constexpr (std::is_same_v<T, Store>) {
             expand(data.index);
             expand(data.value);
@@ -168,16 +172,18 @@ static void expand_block(Block &block, const MathOptions &options) {
             expand(data.value);
           } else if constexpr (std::is_same_v<T, If>) {
             expand(data.condition);
-            expand_block(data.then_body, options);
-            expand_block(data.else_body, options);
+            changed = expand_block(data.then_body, options) || changed;
+            changed = expand_block(data.else_body, options) || changed;
           } else if constexpr (std::is_same_v<T, Check>) {
             expand(data.condition);
           }
         },
         statement->data);
+  return changed;
 }
 
-void expand_math(Kernel &kernel, const MathOptions &options) { expand_block(kernel.body, options); }
+bool expand_math(Kernel &kernel) { return expand_block(kernel.body, {}); }
+bool expand_math(Kernel &kernel, PassContext &) { return expand_math(kernel); }
 
 } // namespace loop
 

@@ -52,6 +52,7 @@
 
 #include "ir/expr.h"
 #include "ir/loop/loop.h"
+#include "passes/pass_context.h"
 
 namespace oxyfuel {
 
@@ -67,7 +68,9 @@ Expr expand_math(Expr e, const MathOptions &options = {});
 
 namespace oxyfuel::loop {
 
-/// Expands every expression of the kernel's statements.
-void expand_math(Kernel &kernel, const MathOptions &options = {});
+/// Expands every expression of the kernel's statements; whether there was anything to expand.
+bool expand_math(Kernel &kernel, PassContext &context);
+/// The same outside of a pipeline.
+bool expand_math(Kernel &kernel);
 
 } // namespace oxyfuel::loop
