@@ -22,6 +22,7 @@ inline const OxyfuelHostTable &test_host_table() {
   static double (*binary[kHostFunction2Count])(double, double) = {};
   unary[kHostExp] = [](double x) { return std::exp(x); };
   unary[kHostLog] = [](double x) { return std::log(x); };
+  unary[kHostLog1p] = [](double x) { return std::log1p(x); };
   binary[kHostPow] = [](double x, double y) { return std::pow(x, y); };
   binary[kHostFmod] = [](double x, double y) { return std::fmod(x, y); };
   static const OxyfuelHostTable table{unary, binary};
