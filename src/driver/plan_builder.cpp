@@ -381,7 +381,6 @@ void PlanBuilder::emit_mutations() {
       continue;
     Memory memory = memory_of(mutation.value);
     auto region = std::make_shared<graph::Graph>(graph_.shared_context());
-    region->symbols = graph_.symbols;
     graph::Value *input = region->add_input(mutation.value->type, "value");
     input->layout = {memory.view.strides, memory.view.offset};
     graph::Node *copy = region->add(op("copy"), {input}, {{"dtype", mutation.value->type.dtype}});

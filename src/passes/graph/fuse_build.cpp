@@ -14,7 +14,6 @@ public:
       : region_(std::make_shared<Graph>(graph.shared_context())), repeated_(repeated),
         members_(group.nodes.begin(), group.nodes.end()) {
     region_->name = group.kind;
-    region_->symbols = graph.symbols;
   }
 
   std::shared_ptr<Graph> region() { return region_; }
