@@ -1,0 +1,326 @@
+// Brings matmul and convolution into the form of contraction.h.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/op.h"
+#include "ops/shape.h"
+#include "passes/graph/strided.h"
+#include "passes/lower/contraction.h"
+#include "support/error.h"
+
+namespace oxyfuel {
+namespace {
+
+class Analysis {
+public:
+  Analysis(const graph::Node &group, Evaluator &evaluator, LoweredGroup &lowered)
+      : group_(group), region_(region_of(group)), context_(const_cast<graph::Graph &>(region_).context()),
+        evaluator_(evaluator), lowered_(lowered) {}
+
+  ContractionPlan run() {
+    for (const auto &node : region_.nodes())
+      if (node->op->kind == OpKind::kContraction)
+        plan_.node = node.get();
+    OXYFUEL_CHECK(plan_.node, "a contraction group without a contraction");
+    const graph::Value *result = plan_.node->result();
+    plan_.accumulator = plan_.node->get_or<DType>("accumulator", opmath_of(result->type.dtype));
+    if (plan_.node->op->name == "matmul")
+      matmul();
+    else
+      convolution();
+    find_roots();
+    return std::move(plan_);
+  }
+
+private:
+  ContractionAxis axis(const std::string &name, Expr extent) {
+    ContractionAxis axis{extent, context_.new_var(name, DType::kI64, 0, extent.constant())};
+    axis.var->upper_expr = extent.node();
+    return axis;
+  }
+  static Expr place(const ContractionAxis &axis) {
+    return axis.extent.is_const(1) ? axis.extent.context().integer(0) : axis.place();
+  }
+
+  /// Where `value` lies, when it is affine in the axes and in memory.
+  ContractionOperand operand(const graph::Value *value, std::vector<Expr> index) {
+    ContractionOperand operand;
+    operand.value = value;
+    operand.index = std::move(index);
+    operand.dtype = value->type.dtype;
+    auto view = graph::as_strided(context_, const_cast<graph::Value *>(value));
+    operand.is_static = graph::view_base(const_cast<graph::Value *>(value))->is_static;
+    if (!view || view->base->producer)
+      return operand;
+    operand.source = {BufferReference::Kind::kOperand, view->base->index};
+    operand.flat = view->offset;
+    for (size_t i = 0; i < operand.index.size(); ++i)
+      operand.flat = operand.flat + operand.index[i] * view->strides[i];
+    return operand;
+  }
+
+  /// Makes operand's elements lie in a temporary of that shape; `order` from the outermost dimension in. `element` is
+  /// given the index in the temporary; `place` is the index that the operand reads at the axes.
+  void copy(ContractionOperand &operand, const char *name, const std::vector<Expr> &shape,
+            const std::vector<int> &order, const std::function<Expr(const std::vector<Expr> &)> &element,
+            const std::vector<Expr> &place) {
+    ContractionCopy copy;
+    copy.name = name;
+    copy.dtype = operand.dtype;
+    copy.is_static = operand.is_static;
+    copy.temporary = static_cast<int>(lowered_.temporaries.size());
+    std::vector<Expr> index(shape.size());
+    for (int dimension : order) {
+      copy.axes.push_back(axis("x" + std::to_string(dimension), shape[dimension]));
+      index[dimension] = Analysis::place(copy.axes.back());
+    }
+    copy.element = element(index);
+    Temporary temporary;
+    temporary.dtype = operand.dtype;
+    temporary.elements = graph::element_count(context_, shape);
+    temporary.is_bound = operand.is_static;
+    lowered_.temporaries.push_back(std::move(temporary));
+    operand.source = {BufferReference::Kind::kTemporary, copy.temporary};
+    std::vector<Expr> strides = graph::ordered_strides(context_, shape, order);
+    operand.flat = context_.integer(0);
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (!shape[i].is_const(1))
+        operand.flat = operand.flat + place[i] * strides[i];
+    plan_.copies.push_back(std::move(copy));
+  }
+
+  void matmul() {
+    const graph::Value *a = plan_.node->operands[0], *b = plan_.node->operands[1];
+    const std::vector<Expr> &shape = plan_.node->result()->type.shape;
+    size_t rank = shape.size();
+    std::vector<Expr> index_a, index_b;
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      plan_.batch.push_back(axis("b" + std::to_string(i), shape[i]));
+      plan_.index.push_back(place(plan_.batch.back()));
+    }
+    index_a = index_b = plan_.index;
+    plan_.rows.push_back(axis("m", shape[rank - 2]));
+    plan_.col = axis("n", shape[rank - 1]);
+    Expr depth = a->type.shape[rank - 1].constant() ? a->type.shape[rank - 1] : b->type.shape[rank - 2];
+    plan_.depth.push_back(axis("k", depth));
+    plan_.index.push_back(place(plan_.rows[0]));
+    plan_.index.push_back(place(plan_.col));
+    index_a.push_back(place(plan_.rows[0]));
+    index_a.push_back(place(plan_.depth[0]));
+    index_b.push_back(place(plan_.depth[0]));
+    index_b.push_back(place(plan_.col));
+    plan_.a = operand(a, index_a);
+    plan_.b = operand(b, index_b);
+    if (plan_.a.flat.is_empty()) {
+      std::vector<int> order(rank);
+      std::iota(order.begin(), order.end(), 0);
+      copy(
+          plan_.a, "copy", a->type.shape, order, [&](const std::vector<Expr> &at) { return evaluator_.element(a, at); },
+          index_a);
+    }
+  }
+
+  /// Dimensions of a value from the outermost in memory in: by stride, as far as known.
+  std::vector<int> memory_order(const graph::Value *value) {
+    std::vector<int> order(static_cast<size_t>(value->type.rank()));
+    std::iota(order.begin(), order.end(), 0);
+    auto view = graph::as_strided(context_, const_cast<graph::Value *>(value));
+    if (!view)
+      return order;
+    std::vector<int64_t> strides;
+    for (int i = 0; i < value->type.rank(); ++i) {
+      bool is_single = value->type.shape[i].is_const(1);
+      strides.push_back(is_single ? INT64_MAX : std::abs(hint_of(view->strides[i]).value_or(1)));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return strides[x] > strides[y]; });
+    return order;
+  }
+
+  void convolution() {
+    const graph::Node &node = *plan_.node;
+    const graph::Value *x = node.operands[0], *w = node.operands[1];
+    const std::vector<Expr> &shape = node.result()->type.shape;
+    const auto &stride = integers_attribute(node, "stride"), &padding = integers_attribute(node, "padding"),
+               &dilation = integers_attribute(node, "dilation");
+    size_t spatial = stride.size();
+    bool is_transposed = node.get_or<bool>("transposed", false);
+    int64_t groups = node.get_or<int64_t>("groups", 1);
+    Expr group_inputs = floor_div(x->type.shape[1], groups), group_outputs = floor_div(shape[1], groups);
+
+    ContractionAxis group = axis("g", context_.integer(groups)), batch = axis("n", shape[0]);
+    ContractionAxis channel = axis("c", group_inputs);
+    plan_.col = axis("o", group_outputs);
+    if (groups > 1)
+      plan_.batch.push_back(group);
+    plan_.rows.push_back(batch);
+    Expr input_channel = place(group) * group_inputs + place(channel);
+    plan_.index = {place(batch), place(group) * group_outputs + place(plan_.col)};
+    std::vector<Expr> index_w = {plan_.index[1], place(channel)};
+    if (is_transposed)
+      index_w = {input_channel, place(plan_.col)};
+
+    // Place `at` in the input, spread by `spread` with zeros between and moved by `lower`.
+    std::vector<Expr> at = {place(batch), input_channel}, extents = {x->type.shape[0], x->type.shape[1]};
+    std::vector<int64_t> lower(spatial), spread(spatial, 1);
+    std::vector<ContractionAxis> taps;
+    for (size_t i = 0; i < spatial; ++i) {
+      ContractionAxis out = axis("y" + std::to_string(i), shape[i + 2]);
+      ContractionAxis tap = axis("t" + std::to_string(i), w->type.shape[i + 2]);
+      plan_.rows.push_back(out);
+      plan_.index.push_back(place(out));
+      taps.push_back(tap);
+      int64_t taken = is_transposed ? 1 : stride[i];
+      Expr reach = (tap.extent - 1) * dilation[i];
+      at.push_back(place(out) * taken + place(tap) * dilation[i]);
+      extents.push_back((out.extent - 1) * taken + reach + 1);
+      index_w.push_back(is_transposed ? tap.extent - 1 - place(tap) : place(tap));
+      lower[i] = padding[i];
+      if (is_transposed) {
+        auto known = reach.constant();
+        if (!known)
+          throw UnsupportedError("a transposed convolution whose kernel size is not known");
+        lower[i] = *known - padding[i];
+        spread[i] = stride[i];
+      }
+    }
+    // A convolution without padding never reads past the end.
+    bool needs_copy = is_transposed || std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p != 0; });
+    plan_.depth.push_back(channel);
+    plan_.depth.insert(plan_.depth.end(), taps.begin(), taps.end());
+
+    plan_.a = operand(x, at);
+    plan_.b = operand(w, index_w);
+    if (needs_copy || plan_.a.flat.is_empty()) {
+      auto element = [&](const std::vector<Expr> &index) {
+        std::vector<Expr> from = {index[0], index[1]};
+        Expr inside;
+        auto require = [&](Expr condition) { inside = inside ? inside && condition : condition; };
+        for (size_t i = 0; i < spatial; ++i) {
+          Expr size = x->type.shape[i + 2], moved = index[i + 2] - lower[i];
+          if (lower[i] > 0)
+            require(context_.integer(0) <= moved);
+          require(moved < (size - 1) * spread[i] + 1);
+          if (spread[i] > 1)
+            require(eq(floor_mod(moved, spread[i]), context_.integer(0)));
+          from.push_back(floor_div(moved, spread[i]));
+        }
+        Expr read = evaluator_.element(x, from, inside);
+        bool is_load = !graph::view_base(const_cast<graph::Value *>(x))->producer;
+        return is_load || inside.is_const() ? read : select(inside, read, read.like(0));
+      };
+      copy(plan_.a, "pad", extents, memory_order(x), element, at);
+    }
+    order_depth();
+  }
+
+  /// The innermost depth axis: the one along which A is contiguous if it is long, else the longest.
+  void order_depth() {
+    auto weight = [&](const ContractionAxis &axis) {
+      int64_t extent = hint_of(axis.extent).value_or(1);
+      auto stride = graph::stride_along(plan_.a.flat, axis.var);
+      return extent + (stride && stride->is_const(1) && extent >= 4 ? 16 : 0);
+    };
+    auto inner = std::max_element(plan_.depth.begin(), plan_.depth.end(),
+                                  [&](const auto &p, const auto &q) { return weight(p) < weight(q); });
+    std::rotate(inner, inner + 1, plan_.depth.end());
+  }
+
+  void find_roots() {
+    const graph::Value *value = plan_.node->result();
+    plan_.value = context_.new_var("value", value->type.dtype);
+    plan_.value->is_index = false;
+    evaluator_.bind(value, nullptr, context_.var(plan_.value));
+    Expr flat = flatten(plan_.index, value->type.shape);
+    for (size_t i = 0; i < region_.outputs.size(); ++i) {
+      const graph::Value *root = region_.outputs[i];
+      bool is_same = root->type.shape.size() == value->type.shape.size();
+      for (size_t d = 0; is_same && d < root->type.shape.size(); ++d)
+        is_same = always_equal(root->type.shape[d], value->type.shape[d]);
+      std::vector<Expr> index = is_same ? plan_.index : unflatten(flat, root->type.shape);
+      const graph::Layout &layout = group_.result(static_cast<int>(i))->layout;
+      Expr store =
+          layout.strides.empty() && layout.offset.is_empty() ? flat : flat_index(context_, root->type, layout, index);
+      plan_.roots.push_back({static_cast<int>(i), evaluator_.element(root, index), store});
+    }
+    plan_.checks = evaluator_.take_checks();
+    evaluator_.unbind(value);
+  }
+
+  const graph::Node &group_;
+  const graph::Graph &region_;
+  ExprContext &context_;
+  Evaluator &evaluator_;
+  LoweredGroup &lowered_;
+  ContractionPlan plan_;
+};
+
+/// `outer` and `inner` are one axis in all affine expressions that `f` visits.
+bool is_one_axis(const ContractionAxis &outer, const ContractionAxis &inner, const std::vector<Expr> &places) {
+  return std::all_of(places.begin(), places.end(), [&](Expr place) {
+    auto s = graph::stride_along(place, outer.var), t = graph::stride_along(place, inner.var);
+    return s && t && always_equal(*s, *t * inner.extent);
+  });
+}
+
+/// Replaces the two axes by one: `affine` get it in place of the inner one, `others` by division.
+ContractionAxis merge(const ContractionAxis &outer, const ContractionAxis &inner, const std::vector<Expr *> &affine,
+                      const std::vector<Expr *> &others) {
+  ExprContext &context = outer.extent.context();
+  ContractionAxis merged{outer.extent * inner.extent, nullptr};
+  merged.var = context.new_var(outer.var->name + inner.var->name, DType::kI64, 0, merged.extent.constant());
+  merged.var->upper_expr = merged.extent.node();
+  Expr place = merged.place();
+  for (Expr *e : affine)
+    *e = substitute(*e, {{outer.var, context.integer(0)}, {inner.var, place}});
+  for (Expr *e : others)
+    *e = substitute(*e, {{outer.var, floor_div(place, inner.extent)}, {inner.var, floor_mod(place, inner.extent)}});
+  return merged;
+}
+
+} // namespace
+
+ContractionPlan analyse_contraction(const graph::Node &group, Evaluator &evaluator, LoweredGroup &lowered) {
+  return Analysis(group, evaluator, lowered).run();
+}
+
+void merge_row_axes(ContractionPlan &plan) {
+  std::erase_if(plan.rows,
+                [&](const ContractionAxis &axis) { return axis.extent.is_const(1) && plan.rows.size() > 1; });
+  for (size_t i = plan.rows.size(); i-- > 1;) {
+    std::vector<Expr *> affine = {&plan.a.flat}, others;
+    for (auto &root : plan.roots) {
+      affine.push_back(&root.store_index);
+      others.push_back(&root.element);
+    }
+    for (auto &check : plan.checks)
+      others.push_back(&check.condition);
+    std::vector<Expr> places;
+    for (Expr *e : affine)
+      places.push_back(*e);
+    if (!is_one_axis(plan.rows[i - 1], plan.rows[i], places))
+      continue;
+    plan.rows[i - 1] = merge(plan.rows[i - 1], plan.rows[i], affine, others);
+    plan.rows.erase(plan.rows.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void merge_depth_axes(ContractionPlan &plan, bool for_packed) {
+  std::erase_if(plan.depth,
+                [&](const ContractionAxis &axis) { return axis.extent.is_const(1) && plan.depth.size() > 1; });
+  for (size_t i = plan.depth.size(); i-- > 1;) {
+    std::vector<Expr *> affine = {&plan.a.flat}, others;
+    if (plan.b.flat)
+      (for_packed ? others : affine).push_back(&plan.b.flat);
+    for (Expr &e : plan.b.index)
+      others.push_back(&e);
+    std::vector<Expr> places;
+    for (Expr *e : affine)
+      places.push_back(*e);
+    if (!is_one_axis(plan.depth[i - 1], plan.depth[i], places))
+      continue;
+    plan.depth[i - 1] = merge(plan.depth[i - 1], plan.depth[i], affine, others);
+    plan.depth.erase(plan.depth.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+} // namespace oxyfuel

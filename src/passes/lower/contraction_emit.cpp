@@ -1,0 +1,334 @@
+// The product: tasks over batches, rows and panels; in each a few register tiles, each followed by its epilogue.
+//
+// Rows of the innermost row axis are cut evenly when their number is known (128 rows at most 14 high are 8 tiles of 13
+// and 2 of 12); else into full tiles and, for the rest, tiles of 8, 4, 2 and 1. Columns past the last one are zeros in
+// panels and are masked off where B is read as it lies.
+#include <algorithm>
+
+#include "ops/op.h"
+#include "passes/lower/contraction.h"
+#include "support/error.h"
+
+namespace oxyfuel {
+namespace {
+
+using loop::TileContract;
+using VarMap = KernelFrame::VarMap;
+using Kind = ContractionSchedule::Kind;
+
+/// Nodes of an epilogue up to which it is copied out for each row; longer ones run as a loop over rows of the tile in
+/// memory.
+constexpr size_t kUnrolledNodes = 24;
+
+size_t count_nodes(const ContractionPlan &plan) {
+  std::vector<Expr> stack;
+  for (const auto &root : plan.roots)
+    stack.push_back(root.element);
+  std::unordered_map<const ExprNode *, bool> seen;
+  while (!stack.empty()) {
+    Expr e = stack.back();
+    stack.pop_back();
+    if (!seen.emplace(e.node(), true).second)
+      continue;
+    for (int i = 0; i < e->operand_count; ++i)
+      stack.push_back(e.operand(i));
+  }
+  return seen.size();
+}
+
+class ContractionEmitter {
+public:
+  ContractionEmitter(const graph::Node &group, const Evaluator &evaluator, const ContractionPlan &plan,
+                     const ContractionSchedule &schedule)
+      : plan_(plan), schedule_(schedule), frame_(group, std::string(plan.node->op->name)), builder_(frame_.builder()) {
+    frame_.use_inputs(evaluator);
+    a_ = source(plan.a);
+    b_ = source(plan.b);
+    accumulator_ = plan.accumulator;
+    is_plain_ = plan.is_plain();
+    is_staged_ = count_nodes(plan) > kUnrolledNodes;
+  }
+
+  void run(LoweredGroup &lowered) {
+    frame_.kernel().grain = schedule_.grain;
+    rows_ = emit(plan_.rows.back().extent);
+    cols_ = emit(plan_.col.extent);
+    outer_rows_ = context().integer(1);
+    for (size_t i = 0; i + 1 < plan_.rows.size(); ++i)
+      outer_rows_ = outer_rows_ * emit(plan_.rows[i].extent);
+    tiles_ = ceil_div(rows_, schedule_.rows);
+    int64_t block = schedule_.kind == Kind::kDepth ? schedule_.column_block : schedule_.cols;
+    std::vector<Expr> extents;
+    for (const ContractionAxis &axis : plan_.batch)
+      extents.push_back(emit(axis.extent));
+    Expr row_blocks = ceil_div(outer_rows_, schedule_.outer_rows), tile_blocks = ceil_div(tiles_, schedule_.row_tiles);
+    Expr panels = ceil_div(cols_, block);
+    size_t first = extents.size();
+    if (schedule_.is_panel_outer)
+      extents.insert(extents.end(), {panels, row_blocks, tile_blocks});
+    else
+      extents.insert(extents.end(), {row_blocks, tile_blocks, panels});
+    Expr tasks = context().integer(1);
+    for (Expr extent : extents)
+      tasks = tasks * extent;
+    builder_.task("t", tasks, [&](Expr task) {
+      std::vector<Expr> places(extents.size());
+      Expr rest = task;
+      for (size_t i = extents.size(); i-- > 0;) {
+        places[i] = builder_.let("p", i == 0 ? rest : floor_mod(rest, extents[i]));
+        if (i > 0)
+          rest = floor_div(rest, extents[i]);
+      }
+      VarMap vars;
+      for (size_t i = 0; i < plan_.batch.size(); ++i)
+        vars[plan_.batch[i].var] = places[i];
+      bool outer = schedule_.is_panel_outer;
+      emit_task(vars, places[first + (outer ? 1 : 0)], places[first + (outer ? 2 : 1)],
+                places[first + (outer ? 0 : 2)]);
+    });
+    frame_.finish(lowered);
+  }
+
+private:
+  ExprContext &context() { return frame_.context(); }
+  Expr emit(Expr e, const VarMap &vars = {}) { return frame_.emit(e, vars); }
+  Expr number(int64_t value) { return context().integer(value); }
+
+  Buffer *source(const ContractionOperand &operand) {
+    if (operand.source.kind == BufferReference::Kind::kOperand)
+      return frame_.operand(operand.source.index);
+    Buffer *buffer = frame_.temporary(operand.source.index, operand.dtype, false);
+    buffer->is_unaliased = true;
+    buffer->alignment = 64;
+    return buffer;
+  }
+
+  void emit_task(VarMap &vars, Expr row_block, Expr tile_block, Expr panel) {
+    panel_ = panel;
+    Expr first_row = row_block * schedule_.outer_rows, first_tile = tile_block * schedule_.row_tiles;
+    Expr row_count = schedule_.outer_rows == 1 ? number(1) : min(number(schedule_.outer_rows), outer_rows_ - first_row);
+    Expr tile_count = schedule_.row_tiles == 1 ? number(1) : min(number(schedule_.row_tiles), tiles_ - first_tile);
+    auto loop = [&](const char *name, Expr begin, Expr count, const std::function<void(Expr)> &body) {
+      if (count.is_const(1))
+        return body(begin);
+      builder_.serial(name, begin, count, 1, body);
+    };
+    loop("q", first_row, row_count, [&](Expr q) {
+      Expr rest = q;
+      for (size_t i = plan_.rows.size() - 1; i-- > 0;) {
+        Expr extent = emit(plan_.rows[i].extent);
+        vars[plan_.rows[i].var] = builder_.let("q", i == 0 ? rest : floor_mod(rest, extent));
+        if (i > 0)
+          rest = floor_div(rest, extent);
+      }
+      loop("m", first_tile, tile_count, [&](Expr tile) { emit_rows(vars, tile); });
+    });
+  }
+
+  /// The rows of tile number `tile`.
+  void emit_rows(const VarMap &vars, Expr tile) {
+    if (auto extent = rows_.constant()) {
+      int64_t tiles = (*extent + schedule_.rows - 1) / schedule_.rows;
+      if (tiles == 0)
+        return;
+      int64_t low = *extent / tiles, tall = *extent % tiles;
+      auto low_tile = [&] { emit_tile(vars, tile * low + tall, low); };
+      if (tall == 0)
+        return low_tile();
+      builder_.branch(tile < number(tall), [&] { emit_tile(vars, tile * (low + 1), low + 1); }, low_tile);
+      return;
+    }
+    Expr first = tile * schedule_.rows;
+    Expr rest = rows_ - first;
+    builder_.branch(
+        number(schedule_.rows) <= rest, [&] { emit_tile(vars, first, schedule_.rows); },
+        [&] {
+          int64_t height = 1;
+          while (height * 2 < schedule_.rows)
+            height *= 2;
+          if (schedule_.rows == 1)
+            return;
+          Expr left = builder_.let("left", rest);
+          for (; height >= 1; height /= 2)
+            builder_.branch(eq(floor_mod(floor_div(left, height), 2), number(1)),
+                            [&] { emit_tile(vars, first + (left - floor_mod(left, 2 * height)), height); });
+        });
+  }
+
+  void emit_tile(VarMap vars, Expr first_row, int64_t height) {
+    first_row_ = builder_.let("row", first_row);
+    height_ = height;
+    if (schedule_.kind == Kind::kDepth)
+      return emit_depth_tile(vars);
+    Expr column = panel_ * schedule_.cols;
+    Buffer *acc = builder_.registers("acc", accumulator_, height * schedule_.cols);
+    clear(acc, height * schedule_.cols);
+    loop_over_depth(vars, 0, [&] { contract_columns(vars, acc, column); });
+    if (!is_staged_) {
+      builder_.unroll("r", height,
+                      [&](Expr row) { emit_row(vars, acc, row, row * schedule_.cols, column, schedule_.cols); });
+      return;
+    }
+    Buffer *tile = builder_.scratch("tile", accumulator_, height * schedule_.cols);
+    each_vector(height * schedule_.cols, [&](Expr at) { builder_.store(tile, at, context().load(acc, at)); });
+    builder_.serial("r", number(0), number(height), 1,
+                    [&](Expr row) { emit_row(vars, tile, row, row * schedule_.cols, column, schedule_.cols); });
+  }
+
+  void each_vector(int64_t elements, const std::function<void(Expr)> &body) {
+    int width = schedule_.width;
+    builder_.unroll("u", elements / width, [&](Expr u) {
+      builder_.vector("v", number(width), width, [&](Expr lane) { body(u * width + lane); });
+    });
+  }
+  void clear(Buffer *buffer, int64_t elements) {
+    each_vector(elements, [&](Expr at) { builder_.store(buffer, at, context().constant(0, buffer->dtype)); });
+  }
+
+  void loop_over_depth(VarMap &vars, size_t first, const std::function<void()> &body) {
+    if (first + 1 >= plan_.depth.size())
+      return body();
+    builder_.serial(plan_.depth[first].var->name, number(0), emit(plan_.depth[first].extent), 1, [&](Expr place) {
+      vars[plan_.depth[first].var] = place;
+      loop_over_depth(vars, first + 1, body);
+    });
+  }
+
+  Expr a_index(VarMap vars, Expr row, Expr k) {
+    vars[plan_.rows.back().var] = first_row_ + row;
+    vars[plan_.depth.back().var] = k;
+    return emit(plan_.a.flat, vars);
+  }
+  Expr b_index(VarMap vars, Expr column, Expr col, Expr k) {
+    vars[plan_.depth.back().var] = k;
+    if (schedule_.kind == Kind::kPacked) {
+      vars[plan_.col.var] = column;
+      return emit(plan_.b.flat, vars) + col;
+    }
+    vars[plan_.col.var] = column + col;
+    return emit(plan_.b.flat, vars);
+  }
+
+  TileContract tile(Buffer *acc, int cols, Expr extent) {
+    TileContract contract;
+    contract.acc = acc;
+    contract.rows = static_cast<int>(height_);
+    contract.cols = cols;
+    contract.width = schedule_.width;
+    contract.unroll = schedule_.unroll;
+    contract.depth_pack = schedule_.depth_pack;
+    contract.a = a_;
+    contract.b = b_;
+    contract.extent = extent;
+    builder_.contract_vars(contract);
+    return contract;
+  }
+
+  void contract_columns(const VarMap &vars, Buffer *acc, Expr column) {
+    Expr extent = emit(plan_.depth.back().extent);
+    if (!is_plain_)
+      return contract_scalars(vars, acc, column, extent);
+    TileContract contract = tile(acc, schedule_.cols, extent);
+    Expr k = context().var(contract.k);
+    contract.a_index = a_index(vars, context().var(contract.row), k);
+    contract.b_index = b_index(vars, column, context().var(contract.col), k);
+    if (schedule_.kind == Kind::kDirect)
+      contract.b_col_limit = cols_ - column;
+    contract.prefetch_distance = schedule_.prefetch;
+    builder_.contract(std::move(contract));
+  }
+
+  /// Types that the tile step does not have: complex numbers, bool.
+  void contract_scalars(const VarMap &vars, Buffer *acc, Expr column, Expr extent) {
+    builder_.serial("k", number(0), extent, 1, [&](Expr k) {
+      builder_.unroll("r", height_, [&](Expr row) {
+        int width = schedule_.width;
+        for (int64_t start = 0; start < schedule_.cols; start += width) {
+          Expr lanes = schedule_.kind == Kind::kPacked ? number(width) : min(number(width), cols_ - column - start);
+          builder_.vector("v", lanes, width, [&](Expr lane) {
+            Expr at = row * schedule_.cols + start + lane;
+            Expr a = cast(context().load(a_, a_index(vars, row, k)), accumulator_);
+            Expr b = cast(context().load(b_, b_index(vars, column, lane + start, k)), accumulator_);
+            Expr sum = context().load(acc, at);
+            builder_.store(acc, at, is_bool(accumulator_) ? sum || (a && b) : sum + a * b);
+          });
+        }
+      });
+    });
+  }
+
+  /// Results of one row of a tile: element `start + c` of `tile` is that of column `column + c`.
+  void emit_row(VarMap vars, const Buffer *tile, Expr row, Expr start, Expr column, int64_t cols) {
+    vars[plan_.rows.back().var] = first_row_ + row;
+    int width = schedule_.width;
+    builder_.unroll("u", cols / width, [&](Expr u) {
+      Expr left = cols_ - column - u * width;
+      builder_.vector("v", min(number(width), left), width, [&](Expr lane) {
+        VarMap all = vars;
+        all[plan_.col.var] = column + u * width + lane;
+        all[plan_.value] = cast(context().load(tile, start + u * width + lane), plan_.value->dtype);
+        for (const auto &check : plan_.checks)
+          builder_.check(emit(check.condition, all), check.status);
+        for (const auto &root : plan_.roots)
+          builder_.store(frame_.result(root.result), emit(root.store_index, all), emit(root.element, all));
+      });
+    });
+  }
+
+  /// Columns in groups of `schedule.cols`, each accumulator a vector of partial sums; then the epilogue over all of the
+  /// block.
+  void emit_depth_tile(VarMap &vars) {
+    int64_t block = schedule_.column_block, cols = schedule_.cols, width = schedule_.width;
+    Expr first = panel_ * block;
+    Buffer *sums = builder_.scratch("sums", accumulator_, height_ * block);
+    builder_.serial("j", number(0), min(number(block), cols_ - first), cols, [&](Expr j) {
+      int64_t count = height_ * cols;
+      Buffer *acc = builder_.registers("acc", accumulator_, count * width);
+      clear(acc, count * width);
+      loop_over_depth(vars, 0, [&] {
+        TileContract contract = tile(acc, static_cast<int>(cols), emit(plan_.depth.back().extent));
+        contract.lanes = TileContract::Lanes::kDepth;
+        Expr k = context().var(contract.k);
+        contract.a_index = a_index(vars, context().var(contract.row), k);
+        contract.b_index = b_index(vars, first + j, context().var(contract.col), k);
+        contract.b_col_limit = cols_ - first - j;
+        contract.prefetch_distance = schedule_.prefetch;
+        builder_.contract(std::move(contract));
+      });
+      builder_.unroll("s", count, [&](Expr s) {
+        for (int64_t half = width / 2; half >= 1; half /= 2)
+          builder_.vector("v", number(half), static_cast<int>(half), [&](Expr lane) {
+            Expr at = s * width + lane;
+            builder_.store(acc, at, context().load(acc, at) + context().load(acc, at + half));
+          });
+      });
+      builder_.unroll("r", height_, [&](Expr row) {
+        builder_.unroll("c", cols, [&](Expr col) {
+          builder_.store(sums, row * block + j + col, context().load(acc, (row * cols + col) * width));
+        });
+      });
+    });
+    builder_.serial("r", number(0), number(height_), 1,
+                    [&](Expr row) { emit_row(vars, sums, row, row * block, first, block); });
+  }
+
+  const ContractionPlan &plan_;
+  const ContractionSchedule &schedule_;
+  KernelFrame frame_;
+  loop::Builder &builder_;
+  Buffer *a_ = nullptr, *b_ = nullptr;
+  DType accumulator_ = DType::kF32;
+  bool is_plain_ = true, is_staged_ = false;
+  Expr rows_, cols_, outer_rows_, tiles_, panel_;
+  Expr first_row_;     // of the tile being emitted
+  int64_t height_ = 0; // likewise
+};
+
+} // namespace
+
+void emit_contraction(const graph::Node &group, const Evaluator &evaluator, const ContractionPlan &plan,
+                      const ContractionSchedule &schedule, LoweredGroup &lowered) {
+  ContractionEmitter(group, evaluator, plan, schedule).run(lowered);
+}
+
+} // namespace oxyfuel

@@ -1,0 +1,189 @@
+// The heuristic for contractions: a cost model of register tiles and of what the caches hold.
+#include "schedule/contraction_schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "support/error.h"
+
+namespace oxyfuel {
+namespace {
+
+using Kind = ContractionSchedule::Kind;
+
+/// Rows up to which B, with its depth contiguous, is read as it lies: that is bound by memory, and a packed copy would
+/// not be read any faster.
+constexpr int64_t kDepthRows = 8;
+/// Floating-point operations of a task: some tens of microseconds on one core, so that a thread that loses its core
+/// costs little.
+constexpr int64_t kTaskFlops = 6'000'000;
+/// Least work of one claim: some microseconds.
+constexpr int64_t kClaimFlops = 1'000'000;
+/// Bytes of B that a task of a memory-bound contraction reads, likewise.
+constexpr int64_t kTaskBytes = 256 << 10;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Tile {
+  int rows = 1, vectors = 1;
+};
+
+/// Half a cycle a fused multiply-add (two a cycle), but no less than their latency of four; a tile of `rows` x
+/// `vectors` registers needs that many accumulators, a register for each vector of B and one for the broadcast element
+/// of A. What starts and ends a tile costs about as much as a few steps of depth.
+double tile_cycles(int rows, int vectors, double depth) {
+  double step = std::max({rows * vectors * 0.5, (rows + vectors) * 0.5, 4.0});
+  return step * depth + 20 + 2.0 * rows * vectors;
+}
+
+Tile choose_tile(const ContractionProblem &problem, const Machine &machine, int lanes) {
+  Tile best;
+  double least = 0;
+  double depth = static_cast<double>(std::max<int64_t>(1, problem.outer_depth * problem.depth));
+  for (int vectors : {2, 3, 4, 1}) {
+    int rows = std::max(1, (machine.vector_registers - vectors - 1) / vectors);
+    rows = std::min(rows, 14);
+    int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), rows);
+    int64_t low = problem.rows / tiles, high_tiles = problem.rows - low * tiles;
+    double cycles = static_cast<double>(tiles - high_tiles) * tile_cycles(static_cast<int>(low), vectors, depth) +
+                    static_cast<double>(high_tiles) * tile_cycles(static_cast<int>(low) + 1, vectors, depth);
+    cycles *= static_cast<double>(ceil_div(problem.cols, int64_t{vectors} * lanes));
+    if (least == 0 || cycles < least * 0.98) {
+      least = cycles;
+      best = {rows, vectors};
+    }
+  }
+  if (problem.has_static_rows) // the highest of even tiles
+    best.rows = static_cast<int>(ceil_div(std::max<int64_t>(1, problem.rows), ceil_div(problem.rows, best.rows)));
+  return best;
+}
+
+void choose_tasks(ContractionSchedule &schedule, const ContractionProblem &problem, const Machine &machine) {
+  int64_t depth = std::max<int64_t>(1, problem.outer_depth * problem.depth);
+  int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), schedule.rows);
+  int64_t panels = ceil_div(std::max<int64_t>(1, problem.cols), schedule.cols);
+  int64_t tile_flops = 2 * schedule.rows * schedule.cols * depth;
+  // Rows of A that stay in half of the second cache while panels of B pass by.
+  int64_t row_bytes = std::max<int64_t>(1, problem.depth * problem.element_bytes);
+  int64_t most = std::max<int64_t>(1, machine.l2_bytes / 2 / row_bytes / schedule.rows);
+  int64_t wanted = std::max<int64_t>(1, std::min(kTaskFlops / tile_flops, std::max<int64_t>(most, 4)));
+  int64_t blocks = ceil_div(tiles, wanted);
+  schedule.row_tiles = ceil_div(tiles, blocks);
+  schedule.outer_rows = 1;
+  if (blocks == 1 && problem.outer_rows > 1)
+    schedule.outer_rows = std::clamp<int64_t>(wanted / std::max<int64_t>(1, tiles), 1, problem.outer_rows);
+  int64_t a_bytes = problem.rows * problem.outer_rows * row_bytes;
+  schedule.is_panel_outer = a_bytes <= machine.l2_bytes / 2 && panels > 1;
+  int64_t task_flops = tile_flops * schedule.row_tiles * schedule.outer_rows;
+  schedule.grain = std::max<int64_t>(1, kClaimFlops / std::max<int64_t>(1, task_flops));
+}
+
+ContractionSchedule choose_depth(const ContractionProblem &problem, const Machine &machine, int lanes) {
+  ContractionSchedule schedule;
+  schedule.kind = Kind::kDepth;
+  schedule.width = lanes;
+  schedule.cols = 8;
+  schedule.rows = static_cast<int>(std::clamp<int64_t>(problem.rows, 1, kDepthRows));
+  int accumulators = machine.vector_registers >= 32 ? 24 : 10;
+  while (schedule.rows > 1 && schedule.rows > accumulators / 2)
+    schedule.rows = (schedule.rows + 1) / 2;
+  while (schedule.cols > 8 || schedule.cols * schedule.rows > accumulators) // powers of two divide the block
+    schedule.cols /= 2;
+  schedule.unroll = schedule.rows * schedule.cols <= 8 ? 2 : 1;
+  int64_t column_bytes = std::max<int64_t>(1, problem.depth * problem.outer_depth * problem.element_bytes);
+  schedule.column_block = lanes;
+  while (schedule.column_block < 4 * lanes && schedule.column_block * column_bytes < kTaskBytes &&
+         schedule.column_block * 8 < problem.cols)
+    schedule.column_block *= 2;
+  schedule.row_tiles = ceil_div(std::max<int64_t>(1, problem.rows), schedule.rows);
+  schedule.grain = std::max<int64_t>(1, kTaskBytes / (schedule.column_block * column_bytes));
+  return schedule;
+}
+
+} // namespace
+
+ContractionSchedule choose(const ContractionProblem &problem, const Machine &machine) {
+  int lanes = std::max(1, machine.lanes(std::max(4, problem.accumulator_bytes)));
+  int64_t rows = problem.rows * problem.outer_rows;
+  bool reads_depth = problem.can_read_b && problem.b_depth_stride == 1 && problem.a_depth_stride == 1;
+  if (problem.is_plain && reads_depth && rows <= kDepthRows && problem.outer_rows == 1 && problem.depth >= 2 * lanes)
+    return choose_depth(problem, machine, lanes);
+
+  ContractionSchedule schedule;
+  schedule.width = lanes;
+  bool reads_columns = problem.can_read_b && problem.b_col_stride == 1;
+  // Packing reads and writes all of B once, at about the cost of 16 rows of products; panels save a little on each row.
+  bool packs_cheaply = problem.is_packed_ahead ? rows > kDepthRows : rows >= 96 && problem.depth >= 32;
+  schedule.kind = reads_columns && !packs_cheaply ? Kind::kDirect : Kind::kPacked;
+  if (!problem.is_plain) {
+    schedule.rows = static_cast<int>(std::min<int64_t>(2, std::max<int64_t>(1, problem.rows)));
+    schedule.cols = lanes;
+  } else {
+    Tile tile = choose_tile(problem, machine, lanes);
+    schedule.rows = tile.rows;
+    schedule.cols = tile.vectors * lanes;
+    if (problem.rows <= 2 && problem.cols >= 8 * lanes) // whole cache lines of B, several at a time
+      schedule.cols = 4 * lanes;
+    schedule.unroll = schedule.rows * (schedule.cols / lanes) <= 8 ? 4 : 2;
+    if (schedule.kind == Kind::kPacked && problem.is_bfloat16)
+      schedule.depth_pack = machine.has_bfloat16_dot ? 2 : 1;
+  }
+  choose_tasks(schedule, problem, machine);
+  if (schedule.kind == Kind::kPacked && problem.is_packed_ahead && problem.is_plain)
+    schedule.prefetch = problem.depth * schedule.cols;
+  return schedule;
+}
+
+namespace {
+
+constexpr std::array<const char *, 4> kKinds = {"packed", "direct", "depth", "batched"};
+
+/// The fields of the text form, in order.
+template <class S, class F> void each_field(S &s, const F &field) {
+  field("rows", s.rows), field("cols", s.cols), field("width", s.width), field("unroll", s.unroll);
+  field("depth_pack", s.depth_pack), field("row_tiles", s.row_tiles), field("outer_rows", s.outer_rows);
+  field("column_block", s.column_block), field("panel_outer", s.is_panel_outer), field("prefetch", s.prefetch);
+  field("grain", s.grain);
+}
+
+} // namespace
+
+std::string ContractionSchedule::text() const {
+  std::string text = std::string("contraction {kind = ") + kKinds[static_cast<size_t>(kind)];
+  each_field(*this, [&](const char *name, auto value) {
+    text += std::string(", ") + name + " = " + std::to_string(static_cast<int64_t>(value));
+  });
+  return text + "}";
+}
+
+ContractionSchedule ContractionSchedule::parse(const std::string &text) {
+  std::string words = text;
+  std::replace_if(words.begin(), words.end(), [](char c) { return c == '{' || c == '}' || c == ',' || c == '='; }, ' ');
+  std::istringstream in(words);
+  std::string word, value;
+  ContractionSchedule schedule;
+  if (!(in >> word) || word != "contraction")
+    throw CompileError("a contraction schedule begins with `contraction {`: " + text);
+  while (in >> word) {
+    if (!(in >> value))
+      throw CompileError("a contraction schedule gives no value for " + word);
+    bool found = false;
+    if (word == "kind") {
+      auto kind = std::find(kKinds.begin(), kKinds.end(), value);
+      found = kind != kKinds.end();
+      schedule.kind = static_cast<Kind>(kind - kKinds.begin());
+    }
+    each_field(schedule, [&](const char *name, auto &field) {
+      if (word != name)
+        return;
+      found = true;
+      field = static_cast<std::remove_reference_t<decltype(field)>>(std::stoll(value));
+    });
+    if (!found)
+      throw CompileError("a contraction schedule has no " + word + " = " + value);
+  }
+  return schedule;
+}
+
+} // namespace oxyfuel
