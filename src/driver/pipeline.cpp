@@ -1,6 +1,7 @@
 // The recipe, top to bottom.
 #include "driver/pipeline.h"
 
+#include "passes/graph/assign_layouts.h"
 #include "passes/graph/canonicalise.h"
 #include "passes/graph/common_subexpressions.h"
 #include "passes/graph/fuse.h"
@@ -22,6 +23,7 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
       {"canonicalise", graph::canonicalise},
       {"remove-dead", graph::remove_dead},
       {"place-outputs", graph::place_outputs},
+      {"assign-layouts", graph::assign_layouts},
       {"materialise", graph::materialise},
       {"fuse", graph::fuse},
   };
