@@ -123,7 +123,8 @@ std::string LoopSchedule::text() const {
   return "loops {outer = " + list(outer) + ", folded = " + list(folded) + ", vector = " + std::to_string(vector_axis) +
          (is_vector_folded ? " folded" : "") + ", width = " + std::to_string(width) +
          ", unroll = " + std::to_string(unroll) + ", block = " + std::to_string(block) +
-         ", chunk = " + std::to_string(chunk) + ", grain = " + std::to_string(grain) + "}";
+         ", chunk = " + std::to_string(chunk) + ", grain = " + std::to_string(grain) +
+         (parts > 1 ? ", split " + std::to_string(split_axis) + " in " + std::to_string(parts) : "") + "}";
 }
 
 } // namespace oxyfuel

@@ -19,6 +19,8 @@ struct LoopSchedule {
   int64_t block = 1;       ///< elements of the vector axis that one task covers (unfolded vector axis)
   int64_t chunk = 0;       ///< steps after which partial results are added up; 0: never (short enough)
   int64_t grain = 1;       ///< tasks worth a claim
+  int split_axis = -1;     ///< a folded axis that is cut into `parts`, which are tasks of their own and are combined in order
+  int parts = 1;
 
   std::string text() const;
 };

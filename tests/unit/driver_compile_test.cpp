@@ -142,6 +142,16 @@ TEST(Compile, ReductionOverLeadingAxis) {
   })");
 }
 
+TEST(Compile, SplitReductions) {
+  check(R"(graph @main(%x: f32[3, 70001], %y: f32[9000, 33]) {
+    %1: f32[] = sum(%x) {axes = [0, 1]}
+    %2: f32[3] = max(%x) {axes = [1]}
+    %3: i64[3] = argmax(%x) {axes = [1]}
+    %4: f32[33] = sum(%y) {axes = [0]}
+    return %1, %2, %3, %4
+  })", {}, 1e-3f);
+}
+
 TEST(Compile, SymbolicSizes) {
   const char *text = R"(graph @main(%x: f32[s0, 48]) symbols(s0 in [2, inf) hint 32) {
     %1: f32[s0, 48] = exp(%x)

@@ -18,10 +18,26 @@ struct Tile {
   Expr lanes; ///< empty: all
 };
 
+/// Row-major place among the unfolded axes, and how many there are.
+Expr outer_place(const LoopsPlan &plan, KernelFrame &frame, const VarMap &vars) {
+  Expr place = frame.context().integer(0);
+  for (int i = 0; i < plan.domain.rank(); ++i)
+    if (!plan.domain.is_folded[i])
+      place = place * frame.emit(plan.domain.extents[i]) + vars.at(plan.domain.vars[i]);
+  return place;
+}
+Expr outer_count(const LoopsPlan &plan, KernelFrame &frame) {
+  Expr count = frame.context().integer(1);
+  for (int i = 0; i < plan.domain.rank(); ++i)
+    if (!plan.domain.is_folded[i])
+      count = count * frame.emit(plan.domain.extents[i]);
+  return count;
+}
+
 class LoopsEmitter {
 public:
   LoopsEmitter(const graph::Node &group, const Evaluator &evaluator, const LoopsPlan &plan, const LoopSchedule &schedule)
-      : group_(group), plan_(plan), schedule_(schedule), frame_(group, "loops"), builder_(frame_.builder()) {
+      : plan_(plan), schedule_(schedule), frame_(group, "loops"), builder_(frame_.builder()) {
     frame_.use_inputs(evaluator);
     for (int i = 0; i < plan.domain.rank(); ++i)
       ranges_.push_back({frame_.context().integer(0), frame_.emit(plan.domain.extents[i])});
@@ -37,6 +53,8 @@ public:
     bool has_blocks = schedule_.vector_axis >= 0 && !schedule_.is_vector_folded;
     if (has_blocks)
       extents.push_back(ceil_div(ranges_[schedule_.vector_axis].extent, schedule_.block));
+    if (schedule_.parts > 1)
+      extents.insert(extents.begin(), context().integer(schedule_.parts));
     Expr tasks = frame_.context().integer(1);
     for (Expr extent : extents)
       tasks = tasks * extent;
@@ -51,8 +69,14 @@ public:
         if (!places[i].is_const() && extents.size() > 1)
           places[i] = builder_.let("p", places[i]);
       }
+      size_t first = 0;
+      if (schedule_.parts > 1) {
+        part_ = places[0];
+        narrow_to_part();
+        first = 1;
+      }
       for (size_t i = 0; i < schedule_.outer.size(); ++i)
-        vars[plan_.domain.vars[schedule_.outer[i]]] = places[i];
+        vars[plan_.domain.vars[schedule_.outer[i]]] = places[first + i];
       if (has_blocks)
         emit_block(vars, places.back());
       else
@@ -66,6 +90,16 @@ private:
   };
 
   ExprContext &context() { return frame_.context(); }
+
+  /// A task folds one of `parts` pieces of the split axis: whole unrolled vectors, so that only the last piece has a tail.
+  void narrow_to_part() {
+    AxisRange &range = ranges_[schedule_.split_axis];
+    int64_t step = schedule_.split_axis == schedule_.vector_axis ? int64_t{schedule_.width} * schedule_.unroll : 1;
+    Expr whole = frame_.emit(plan_.domain.extents[schedule_.split_axis]);
+    Expr piece = ceil_div(whole, schedule_.parts * step) * step;
+    Expr begin = builder_.let("begin", min(part_ * piece, whole));
+    range = {begin, builder_.let("extent", min(piece, whole - begin))};
+  }
 
   /// An unfolded vector axis: the task covers `block` elements of it.
   void emit_block(VarMap &vars, Expr place) {
@@ -313,6 +347,7 @@ private:
       Expr position = a.position ? builder_.let("at", context().load(a.total_position, zero)) : Expr();
       finish_fold(a, vars, value, position);
     }
+    accumulators_.insert(accumulators_.end(), accumulators.begin(), accumulators.end());
   }
 
   /// Runs over the folded vector axis: `body(vars, accumulator element)`; `between` after each chunk of the main loop.
@@ -398,7 +433,26 @@ private:
         builder_.store(frame_.result(root.result), frame_.emit(root.store_index, vars), frame_.emit(root.element, all));
   }
 
+  /// Raw accumulators of this part, for the combining kernel.
+  void store_parts(const VarMap &vars, Expr at, const std::vector<Accumulator> &accumulators) {
+    Expr place = part_ * outer_count(plan_, frame_) + outer_place(plan_, frame_, vars);
+    int temporary = 0;
+    for (const Accumulator &a : accumulators) {
+      builder_.store(frame_.temporary(temporary++, a.fold->accumulator, true), place, context().load(a.total, at));
+      if (a.position)
+        builder_.store(frame_.temporary(temporary++, DType::kI64, true), place, context().load(a.total_position, at));
+    }
+  }
+
   void emit_roots(const VarMap &vars, const Tile &tile) {
+    if (schedule_.parts > 1) {
+      if (schedule_.is_vector_folded)
+        store_parts(vars, context().integer(0), accumulators_);
+      else
+        for (int u = 0; u < tile.unroll; ++u)
+          tile_lanes(vars, tile, u, [&](VarMap &inner, Expr at) { store_parts(inner, at, accumulators_); });
+      return;
+    }
     bool has_full = false, has_outer = false;
     for (const auto &root : plan_.roots)
       (root.extent == Extent::kFull ? has_full : has_outer) = true;
@@ -432,15 +486,94 @@ private:
     }
   }
 
-  const graph::Node &group_;
   const LoopsPlan &plan_;
   const LoopSchedule &schedule_;
   KernelFrame frame_;
+  Expr part_;
   Builder &builder_;
   std::vector<AxisRange> ranges_;
   std::vector<Accumulator> accumulators_;
   std::map<const LoopsPlan::Row *, Buffer *> rows_;
 };
+
+/// The second kernel of a split reduction: adds up the parts of each result in order and stores the group's results.
+void emit_combine(const graph::Node &group, const Evaluator &evaluator, const LoopsPlan &plan, const LoopSchedule &schedule,
+                  LoweredGroup &lowered) {
+  KernelFrame frame(group, "combine");
+  frame.use_inputs(evaluator);
+  Builder &builder = frame.builder();
+  ExprContext &context = frame.context();
+  Expr count = outer_count(plan, frame);
+  frame.kernel().grain = 64;
+  builder.task("t", count, [&](Expr task) {
+    VarMap vars;
+    Expr rest = task;
+    for (int i = plan.domain.rank() - 1; i >= 0; --i) {
+      if (plan.domain.is_folded[i])
+        continue;
+      Expr extent = frame.emit(plan.domain.extents[i]);
+      vars[plan.domain.vars[i]] = floor_mod(rest, extent);
+      rest = floor_div(rest, extent);
+    }
+    int temporary = 0;
+    for (const LoopsPlan::Fold &fold : plan.folds) {
+      const ReductionRule &rule = *fold.node->op->reduction;
+      Buffer *acc = builder.registers("acc", fold.accumulator, 1), *at = nullptr, *positions = nullptr;
+      Buffer *parts = frame.temporary(temporary++, fold.accumulator, false);
+      Expr zero = context.integer(0);
+      builder.store(acc, zero, rule.identity(context, fold.accumulator));
+      if (fold.position) {
+        at = builder.registers("at", DType::kI64, 1);
+        positions = frame.temporary(temporary++, DType::kI64, false);
+        builder.store(at, zero, zero);
+      }
+      builder.serial("p", zero, context.integer(schedule.parts), 1, [&](Expr part) {
+        Expr place = part * count + task;
+        Expr present = context.load(acc, zero), value = context.load(parts, place);
+        if (!rule.better) {
+          builder.store(acc, zero, rule.combine(present, value));
+          return;
+        }
+        // Parts come in order: on a tie the earlier one stays.
+        Expr takes = builder.let("takes", rule.better(present, value));
+        Expr best = builder.let("best", select(takes, value, present));
+        builder.store(at, zero, select(takes, context.load(positions, place), context.load(at, zero)));
+        builder.store(acc, zero, best);
+      });
+      DType result = fold.node->result()->type.dtype;
+      vars[fold.result] = builder.let("r", cast(context.load(fold.position ? at : acc, zero), result));
+    }
+    for (const auto &check : plan.checks.back())
+      builder.check(frame.emit(check.condition, vars), check.status);
+    for (const auto &root : plan.roots)
+      builder.store(frame.result(root.result), frame.emit(root.store_index, vars), frame.emit(root.element, vars));
+  });
+  frame.finish(lowered);
+}
+
+/// Few results of much input: the longest folded loop is cut into parts that run side by side.
+void choose_parts(const LoopsPlan &plan, LoopSchedule &schedule) {
+  constexpr int64_t kFewTasks = 16, kMuchWork = 1 << 17, kParts = 32;
+  if (plan.levels != 1 || !plan.rows.empty())
+    return;
+  for (const auto &root : plan.roots)
+    if (root.extent == Extent::kFull)
+      return;
+  int64_t tasks = 1, folded = 1;
+  for (int i = 0; i < plan.domain.rank(); ++i)
+    (plan.domain.is_folded[i] ? folded : tasks) *= std::max<int64_t>(1, plan.problem.extents[i]);
+  if (!schedule.is_vector_folded)
+    tasks = (tasks + schedule.block - 1) / schedule.block;
+  if (tasks > kFewTasks || tasks * folded < kMuchWork)
+    return;
+  int axis = schedule.is_vector_folded ? schedule.vector_axis : schedule.folded.front();
+  for (int other : schedule.folded)
+    if (plan.problem.extents[other] > plan.problem.extents[axis])
+      axis = other;
+  schedule.split_axis = axis;
+  schedule.parts = kParts;
+  schedule.grain = 1;
+}
 
 } // namespace
 
@@ -448,11 +581,25 @@ LoweredGroup lower_loops(const graph::Node &group, const Machine &machine) {
   Evaluator evaluator(region_of(group));
   LoopsPlan plan = analyse_loops(group, evaluator, machine);
   LoopSchedule schedule = choose(plan.problem, machine);
-  LoopsEmitter emitter(group, evaluator, plan, schedule);
-  emitter.run();
+  choose_parts(plan, schedule);
   LoweredGroup lowered;
   lowered.schedule = schedule.text();
+  LoopsEmitter emitter(group, evaluator, plan, schedule);
+  emitter.run();
   emitter.frame().finish(lowered);
+  if (schedule.parts > 1) {
+    ExprContext &context = plan.domain.extents[0].context();
+    Expr count = context.integer(schedule.parts);
+    for (int i = 0; i < plan.domain.rank(); ++i)
+      if (!plan.domain.is_folded[i])
+        count = count * plan.domain.extents[i];
+    for (const LoopsPlan::Fold &fold : plan.folds) {
+      lowered.temporaries.push_back({.dtype = fold.accumulator, .elements = count});
+      if (fold.position)
+        lowered.temporaries.push_back({.dtype = DType::kI64, .elements = count});
+    }
+    emit_combine(group, evaluator, plan, schedule, lowered);
+  }
   return lowered;
 }
 
