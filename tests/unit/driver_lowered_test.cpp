@@ -56,5 +56,18 @@ TEST(DriverLowered, Scans) {
     }
 }
 
+TEST(DriverLowered, Sorts) {
+  for (const char *dtype : {"f32", "f64", "bf16", "u8", "i64"})
+    for (const char *descending : {"false", "true"}) {
+      DType type;
+      ASSERT_TRUE(parse_dtype(dtype, type));
+      std::string shape = "[2, s0, 3]";
+      check_group("graph @main(%x: " + (dtype + shape) + ") symbols(s0 in [1, inf) hint 8) {\n  %0: " + dtype + shape +
+                      ", %1: i64" + shape + " = sort(%x) {axis = 1, descending = " + descending +
+                      ", stable = true}\n  return %1, %0\n}",
+                  "sort", {random_tensor(type, {2, 333, 3}, 1, 0, 40)}, {333}, 0, run_compiled);
+    }
+}
+
 } // namespace
 } // namespace oxyfuel::testing
