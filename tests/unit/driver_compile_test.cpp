@@ -165,5 +165,29 @@ TEST(Compile, SymbolicSizes) {
   check(text, {64});
 }
 
+TEST(Compile, LinearGeluLayerNorm) {
+  check(R"(graph @main(%x: f32[33, 96], %w: f32[80, 96] static, %b: f32[80] static) {
+    %1: f32[96, 80] = permute(%w) {dims = [1, 0]}
+    %2: f32[33, 80] = matmul(%x, %1)
+    %3: f32[33, 80] = add(%2, %b)
+    %4: f32[33, 80] = gelu(%3) {approximate = "none"}
+    %5: f32[33] = sum(%4) {axes = [1]}
+    %6: f32[33, 1] = reshape(%5) {shape = sizes(33, 1)}
+    %7: f32[] = constant() {dtype = f32, value = 80.0}
+    %8: f32[33, 1] = div(%6, %7)
+    %9: f32[33, 80] = sub(%4, %8)
+    return %9
+  })", {}, 1e-4f);
+}
+
+TEST(Compile, Convolution) {
+  check(R"(graph @main(%x: f32[2, 3, 11, 13], %w: f32[24, 3, 3, 3] static, %v: f32[20, 24, 1, 1] static) {
+    %1: f32[2, 24, 6, 7] = convolution(%x, %w) {dilation = [1, 1], groups = 1, output_padding = [0, 0], padding = [1, 1], stride = [2, 2], transposed = false}
+    %2: f32[2, 24, 6, 7] = relu(%1)
+    %3: f32[2, 20, 6, 7] = convolution(%2, %v) {dilation = [1, 1], groups = 1, output_padding = [0, 0], padding = [0, 0], stride = [1, 1], transposed = false}
+    return %3
+  })", {}, 1e-4f);
+}
+
 } // namespace
 } // namespace oxyfuel
