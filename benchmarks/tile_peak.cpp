@@ -1,59 +1,19 @@
-// How near one register tile of a contraction comes to the processor's fused multiply-add peak: tiles whose operands stay in
-// the first two caches, on one thread. Usage: tile_peak [target] [dump folder]
+// How near one register tile of a contraction comes to the processor's fused multiply-add peak: tiles whose operands
+// stay in the first two caches, on one thread. Usage: tile_peak [target] [dump folder]
+#include "peak.h"
+
 #include "codegen/compile.h"
 #include "runtime/abi.h"
 #include "support/memory.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
 using namespace oxyfuel;
+using namespace oxyfuel::benchmark;
 
 namespace {
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-#if defined(__x86_64__)
-// Twelve chains of fused multiply-adds on zeros, in registers named by hand: a compiler keeps such arrays in memory.
-#define CHAIN(width, n) "vfmadd231ps %%" width "0, %%" width "0, %%" width #n "\n\t"
-#define CHAINS(width)                                                                                                  \
-  CHAIN(width, 1) CHAIN(width, 2) CHAIN(width, 3) CHAIN(width, 4) CHAIN(width, 5) CHAIN(width, 6)                       \
-  CHAIN(width, 7) CHAIN(width, 8) CHAIN(width, 9) CHAIN(width, 10) CHAIN(width, 11) CHAIN(width, 12)
-#define CLOBBERS                                                                                                       \
-  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12"
-
-__attribute__((target("avx512f"), noinline)) double peak_512(long turns) {
-  asm volatile("vzeroall" ::: CLOBBERS);
-  for (long turn = 0; turn < turns; ++turn)
-    asm volatile(CHAINS("zmm") ::: CLOBBERS);
-  return 2.0 * 12 * 16 * static_cast<double>(turns);
-}
-__attribute__((target("avx2,fma"), noinline)) double peak_256(long turns) {
-  asm volatile("vzeroall" ::: CLOBBERS);
-  for (long turn = 0; turn < turns; ++turn)
-    asm volatile(CHAINS("ymm") ::: CLOBBERS);
-  return 2.0 * 12 * 8 * static_cast<double>(turns);
-}
-#endif
-
-/// GF/s of fused multiply-adds in float32 that wait for nothing but each other.
-double measure_peak(unsigned vector_bits) {
-  double best = 0;
-#if defined(__x86_64__)
-  for (int i = 0; i < 8; ++i) {
-    double start = seconds();
-    double flops = vector_bits == 512 ? peak_512(400000) : peak_256(800000);
-    best = std::max(best, flops / (seconds() - start) * 1e-9);
-  }
-#else
-  (void)vector_bits;
-#endif
-  return best;
-}
 
 struct Tile {
   DType in, acc;
@@ -174,7 +134,8 @@ int main(int argc, char **argv) {
     options.dump_dir = argv[2];
   options.verify = true;
   double peak = measure_peak(options.target.vector_bits);
-  std::printf("%s: %u bits, FMA peak %.1f GF/s (float32)\n", options.target.cpu.c_str(), options.target.vector_bits, peak);
+  std::printf("%s: %u bits, FMA peak %.1f GF/s (float32)\n", options.target.cpu.c_str(), options.target.vector_bits,
+              peak);
   if (options.target.vector_bits == 512) {
     for (auto [rows, cols] : {std::pair{14, 32}, {12, 32}, {9, 48}, {6, 64}, {8, 48}, {1, 64}})
       measure({DType::kF32, DType::kF32, rows, cols, 16, 2}, options, 256, 272, peak);
