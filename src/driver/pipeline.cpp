@@ -9,6 +9,7 @@
 #include "passes/graph/place_outputs.h"
 #include "passes/graph/remove_dead.h"
 #include "passes/graph/sink_reshapes.h"
+#include "passes/graph/update_in_place.h"
 #include "passes/loop/expand_math.h"
 #include "passes/pass_manager.h"
 
@@ -23,6 +24,7 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
       {"canonicalise", graph::canonicalise},
       {"remove-dead", graph::remove_dead},
       {"place-outputs", graph::place_outputs},
+      {"update-in-place", graph::update_in_place},
       {"assign-layouts", graph::assign_layouts},
       {"materialise", graph::materialise},
       {"fuse", graph::fuse},

@@ -85,6 +85,9 @@ void PlanBuilder::declare_arguments() {
   std::set<const graph::Value *> mutated;
   for (const graph::Mutation &mutation : graph_.mutations)
     mutated.insert(mutation.target);
+  for (const auto &node : graph_.nodes())
+    if (node->has("in_memory_of"))
+      mutated.insert(graph_.inputs()[node->get<int64_t>("in_memory_of")].get());
   for (size_t a = 0; a < order.size(); ++a) {
     runtime::Argument argument;
     if (order[a].is_integer) {
@@ -227,7 +230,13 @@ void PlanBuilder::emit_group(const graph::Node &node) {
   std::vector<int> operands, results, temporaries;
   for (graph::Value *operand : node.operands)
     operands.push_back(buffers_.at(operand));
+  bool is_in_place = node.has("in_memory_of");
   for (const auto &result : node.results) {
+    if (is_in_place) {
+      results.push_back(buffers_.at(graph_.inputs()[node.get<int64_t>("in_memory_of")].get()));
+      buffers_[result.get()] = results.back();
+      continue;
+    }
     auto owned = owned_outputs_.find(result.get());
     bool is_output = owned != owned_outputs_.end();
     Expr elements = layout_elements(context_, result->type, result->layout);
@@ -242,6 +251,8 @@ void PlanBuilder::emit_group(const graph::Node &node) {
                                      temporary.elements));
   std::map<int, int> numbers;
   for (const KernelCall &call : lowered.calls) {
+    if (is_in_place && &call == &lowered.calls[0])
+      continue; // the copy of the base, which lies there already
     Step step;
     auto buffer_of = [&](const BufferReference &reference) {
       switch (reference.kind) {

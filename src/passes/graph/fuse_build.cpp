@@ -75,6 +75,8 @@ void build_groups(Graph &graph, const Fusion &fusion) {
     }
     Node *node = graph.add_typed(op("group"), builder.operands(), {{"kind", group->kind}, {"region", region}}, types);
     node->location = group->anchor ? group->anchor->location : roots[0]->producer->location;
+    if (group->anchor && group->anchor->has("in_memory_of"))
+      node->attributes["in_memory_of"] = group->anchor->get<int64_t>("in_memory_of");
     for (size_t i = 0; i < roots.size(); ++i) {
       node->result(static_cast<int>(i))->layout = roots[i]->layout;
       results[roots[i]] = node->result(static_cast<int>(i));
