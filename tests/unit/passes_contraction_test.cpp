@@ -311,5 +311,88 @@ TEST(Contraction, Epilogues) {
   check(text + "  return %z30\n}");
 }
 
+struct Convolution {
+  std::vector<int64_t> x, w; // [n, c, spatial…], [o, c / groups, kernel…]
+  std::vector<int64_t> stride, padding, dilation;
+  int64_t groups = 1;
+  bool is_transposed = false;
+  std::vector<int64_t> output_padding = {};
+};
+
+std::string list(const std::vector<int64_t> &numbers, const char *open = "[") {
+  std::string text = open;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + (*open == '[' ? "]" : ")");
+}
+
+/// Strides of [n, c, spatial…] with channels innermost.
+std::string channels_last(const std::vector<int64_t> &shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t step = strides[1] = 1;
+  step *= shape[1];
+  for (size_t i = shape.size(); i-- > 2; step *= shape[i])
+    strides[i] = step;
+  strides[0] = step;
+  return " strides" + list(strides, "(");
+}
+
+std::string convolve(const Convolution &c, bool is_last, const char *dtype = "f32") {
+  std::vector<int64_t> out = c.x;
+  out[1] = c.is_transposed ? c.w[1] * c.groups : c.w[0];
+  for (size_t i = 0; i < c.stride.size(); ++i) {
+    int64_t reach = (c.w[i + 2] - 1) * c.dilation[i];
+    out[i + 2] = c.is_transposed
+                     ? (c.x[i + 2] - 1) * c.stride[i] - 2 * c.padding[i] + reach + 1 + c.output_padding[i]
+                     : (c.x[i + 2] + 2 * c.padding[i] - reach - 1) / c.stride[i] + 1;
+  }
+  std::string type = dtype, result = type + list(out) + (is_last ? channels_last(out) : ""), bias = std::to_string(out[1]), ones;
+  for (size_t i = 0; i < c.stride.size(); ++i)
+    ones += ", 1";
+  std::string attributes = "stride = " + list(c.stride) + ", padding = " + list(c.padding) +
+                           ", dilation = " + list(c.dilation) + ", groups = " + std::to_string(c.groups);
+  if (c.is_transposed)
+    attributes += ", transposed = true, output_padding = " + list(c.output_padding);
+  return "graph @main(%x: " + type + list(c.x) + (is_last ? channels_last(c.x) : "") + ", %w: " + type + list(c.w) +
+         " static, %b: " + type + "[" + bias + ones + "]) {\n  %0: " + result + " = convolution(%x, %w) {" + attributes +
+         "}\n  %1: " + result + " = add(%0, %b)\n  %2: " + result + " = relu(%1)\n  return %2\n}";
+}
+
+TEST(Contraction, Convolutions) {
+  const Convolution cases[] = {
+      {{2, 8, 9, 11}, {20, 8, 3, 3}, {1, 1}, {1, 1}, {1, 1}},          // padded
+      {{1, 16, 7, 30}, {33, 16, 3, 3}, {1, 1}, {0, 0}, {1, 1}},        // read in place
+      {{2, 8, 6, 5}, {40, 8, 1, 1}, {1, 1}, {0, 0}, {1, 1}},           // a matrix product
+      {{1, 8, 9, 9}, {16, 8, 1, 1}, {2, 2}, {0, 0}, {1, 1}},           // every second pixel
+      {{1, 3, 17, 17}, {16, 3, 7, 7}, {2, 2}, {3, 3}, {1, 1}},         // few channels
+      {{1, 8, 12, 12}, {8, 8, 3, 3}, {1, 2}, {2, 1}, {2, 3}},          // dilated
+      {{2, 12, 7, 8}, {18, 4, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 3},       // groups
+      {{2, 20, 7, 8}, {20, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 20},      // one channel a group
+      {{1, 20, 7, 8}, {40, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 20},      // one in, two out
+      {{2, 5, 30}, {7, 5, 4}, {2}, {1}, {1}},                          // one axis
+      {{1, 3, 4, 5, 6}, {4, 3, 2, 2, 2}, {1, 1, 1}, {1, 0, 1}, {1, 1, 1}}, // three
+      {{1, 6, 5, 4}, {6, 4, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, true, {1, 1}},
+      {{2, 6, 5, 4}, {6, 2, 4, 4}, {2, 1}, {1, 0}, {1, 1}, 3, true, {0, 0}},
+      {{1, 4, 6, 6}, {4, 4, 3, 3}, {1, 1}, {3, 3}, {1, 1}, 1, true, {0, 0}}, // crops
+  };
+  for (const Convolution &c : cases)
+    for (bool is_last : {false, true}) {
+      check(convolve(c, is_last));
+      check(convolve(c, is_last, "bf16"));
+      Machine avx2;
+      check(convolve(c, is_last, "f64"), {}, avx2);
+    }
+}
+
+TEST(Contraction, ConvolutionOfSymbolicSize) {
+  for (int64_t s : {3, 8, 33})
+    check(R"(graph @main(%x: f32[s0, 4, s1, s1], %w: f32[8, 4, 3, 3] static)
+        symbols(s0 in [1, 100) hint 4, s1 in [3, 1000) hint 32) {
+      %0: f32[s0, 8, s1, s1] = convolution(%x, %w) {stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 1}
+      %1: f32[s0, 8, s1, s1] = relu(%0)
+      return %1
+    })", {2, s});
+}
+
 } // namespace
 } // namespace oxyfuel
