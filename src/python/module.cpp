@@ -1,5 +1,7 @@
 #include "python/module.h"
 
+#include <nanobind/stl/string.h>
+
 #include "runtime/abi.h"
 #include "support/cpu.h"
 
@@ -8,6 +10,8 @@ NB_MODULE(_C, module) {
   module.doc() = "Oxyfuel's compiler and runtime; the package `oxyfuel` is what users see.";
   module.attr("version") = OXYFUEL_VERSION;
   module.attr("abi_version") = static_cast<int>(kOxyfuelAbiVersion);
+  module.def("cpu_features", [] { return oxyfuel::describe_features(oxyfuel::cpu_info().features); },
+             "Instruction sets of this machine that code is made for.");
   python::bind_errors(module);
   python::bind_dtype(module);
   python::bind_expr(module);

@@ -1,6 +1,7 @@
 #include "python/torch_bridge.h"
 
 #include <dlfcn.h>
+#include <nanobind/stl/string.h>
 
 #include <memory>
 #include <string>

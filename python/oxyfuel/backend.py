@@ -1,0 +1,233 @@
+"""`torch.compile(model, backend="oxyfuel")`: PyTorch's entry point.
+
+A call gets one Dynamo graph. AOTAutograd makes functional ATen graphs of it (inference, or forward and backward), each is
+imported (importer.py), compiled, and kept in AOTAutograd's cache with our own salt.
+"""
+
+import contextlib
+import functools
+import hashlib
+import logging
+import os
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config as functorch_config
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._inductor.output_code import OutputCode
+
+from oxyfuel import _C, decompositions, rnn
+from oxyfuel.importer import Imported, Importer
+from oxyfuel.options import Settings, cache_directory, make_settings
+from oxyfuel.output_code import CompiledGraph, EagerGraph
+from oxyfuel.reports import GraphReport
+from oxyfuel.weights import watch_optimizers
+
+log = logging.getLogger(__name__)
+
+
+def backend(
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: dict[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Compiles one Dynamo graph; see oxyfuel.options for `options` and `mode`."""
+    settings = make_settings(options, mode)
+    watch_optimizers()
+    static = static_arguments(module, example_inputs) if settings.static_weights else frozenset()
+    with contextlib.ExitStack() as stack:
+        if rnn.has_recurrence(module):
+            if needs_gradient(example_inputs):
+                # AOTAutograd takes oneDNN's recurrent layers for functions that save tensors, and fails.
+                stack.enter_context(enable_python_dispatcher())
+                stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+            else:
+                rnn.keep_whole(module)
+        stack.enter_context(torch.compiler.config.patch(cache_key_tag=salt(settings)))
+        stack.enter_context(
+            functorch_config.patch(
+                bundled_autograd_cache=settings.cache,
+                enable_autograd_cache=settings.cache,
+                force_non_lazy_backward_lowering=True,
+            )
+        )
+
+        def compiler(kind: str) -> SerializableAOTDispatchCompiler:
+            compile_kind = functools.partial(compile_graph, settings=settings, kind=kind, static=static)
+            return SerializableAOTDispatchCompiler(OutputCode, compile_kind)
+
+        # Made anew for each graph: AotAutograd wraps the compilers that it is given each time that it is called.
+        return aot_autograd(
+            fw_compiler=compiler("forward"),
+            bw_compiler=compiler("backward"),
+            inference_compiler=compiler("inference"),
+            partition_fn=min_cut_rematerialization_partition,
+            decompositions=decompositions.table(),
+            keep_inference_input_mutations=True,
+        )(module, example_inputs)
+
+
+def compile_graph(
+    module: fx.GraphModule,
+    examples: Sequence[Any],
+    *,
+    settings: Settings,
+    kind: str,
+    static: frozenset[int] = frozenset(),
+) -> OutputCode:
+    """One ATen graph. What Oxyfuel does not compile, and what it fails on, PyTorch runs."""
+    try:
+        return compile_native(module, examples, settings, kind, static)
+    except _C.UnsupportedError as unsupported:
+        log.info("oxyfuel: a graph runs in PyTorch: %s", unsupported)
+        return eager(module, kind, str(unsupported))
+    except Exception as error:
+        if settings.strict:
+            raise
+        warn_once(error)
+        return eager(module, kind, f"oxyfuel failed: {error}")
+
+
+def compile_native(
+    module: fx.GraphModule, examples: Sequence[Any], settings: Settings, kind: str, static: frozenset[int]
+) -> CompiledGraph:
+    # Weights of a training graph change with every step: nothing is prepared from them.
+    is_static = (lambda position: position in positions) if kind == "inference" else (lambda position: False)
+    positions = static_positions(module, static)
+    imported = Importer(module, examples, static=is_static, refused=settings.extern).run()
+    program, details = _C.compile(imported.graph, compile_settings(settings, imported))
+    report = GraphReport(
+        kind=kind,
+        operators=imported.node_count,
+        declined=[(d.target, d.reason, d.location) for d in imported.declined],
+        kernels=details["kernels"],
+        remarks=details["remarks"],
+        seconds=details["seconds"],
+        contraction_flops=details["contraction_flops"],
+        kernels_generated=details["kernels_generated"],
+        kernels_cached=details["kernels_cached"],
+    )
+    return CompiledGraph(
+        program=program,
+        argument_count=imported.argument_count,
+        positions=imported.positions,
+        constants=imported.constants,
+        outputs=imported.outputs,
+        externs=imported.externs,
+        report=report,
+    )
+
+
+def compile_settings(settings: Settings, imported: Imported) -> Any:
+    native = _C.CompileSettings()
+    native.target = settings.target
+    native.threads = settings.compile_threads or len(os.sched_getaffinity(0))
+    native.verify = settings.verify
+    native.dump_directory = settings.dump
+    native.cache_directory = cache_directory(settings)
+    passes = _C.PassOptions()
+    passes.verify = settings.verify
+    passes.dump_directory = settings.dump
+    passes.fuel = settings.fuel
+    for name in settings.skip:
+        passes.skip(name)
+    native.passes = passes
+    for is_integer, index in imported.arguments:
+        native.add_argument(is_integer, index)
+    return native
+
+
+def eager(module: fx.GraphModule, kind: str, reason: str) -> EagerGraph:
+    operators = sum(node.op == "call_function" for node in module.graph.nodes)
+    return EagerGraph(module, GraphReport(kind=kind, operators=operators, fallback=reason))
+
+
+@functools.cache
+def _warned() -> set[str]:
+    return set()
+
+
+def warn_once(error: Exception) -> None:
+    """A bug of ours costs speed, not the user's program; one warning a process says so."""
+    if _warned():
+        return
+    _warned().add(str(error))
+    log.debug("%s", traceback.format_exc())
+    warnings.warn(
+        f"oxyfuel failed to compile a graph, which runs in PyTorch instead: {type(error).__name__}: {error}\n"
+        "  or     OXYFUEL_STRICT=1 to see where; OXYFUEL_DUMP=<folder> writes what it was compiling",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+# Weights --------------------------------------------------------------------------------------------------------------
+
+
+def needs_gradient(example_inputs: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs
+    )
+
+
+def static_arguments(module: fx.GraphModule, example_inputs: Sequence[Any]) -> frozenset[int]:
+    """Positions of parameters and buffers, which mostly stay as they are from call to call. FSDP's do not."""
+    found = set()
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    for position, (node, value) in enumerate(zip(placeholders, example_inputs)):
+        if not isinstance(value, torch.Tensor):
+            continue
+        source = getattr(node, "_dynamo_source", None)
+        guard = getattr(source, "guard_source", None)
+        guard = guard() if callable(guard) else guard
+        if guard is not None and getattr(guard, "is_fsdp_module", lambda: False)():
+            continue
+        marked = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") is not None
+        of_module = guard is not None and getattr(guard, "is_unspecialized_nn_module", lambda: False)()
+        if isinstance(value, torch.nn.Parameter) or marked or of_module:
+            found.add(position)
+    return frozenset(found)
+
+
+def static_positions(module: fx.GraphModule, static: frozenset[int]) -> frozenset[int]:
+    """The same among the arguments of an ATen graph, which says of each where it came from."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return frozenset(
+        position
+        for position, node in enumerate(placeholders)
+        if isinstance(node.meta.get("desc"), PlainAOTInput) and node.meta["desc"].idx in static
+    )
+
+
+# Cache ----------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def build_identity() -> str:
+    """Differs between builds of the native module and between versions of these files."""
+    text = hashlib.sha256()
+    for path in (Path(_C.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
+        stat = path.stat()
+        text.update(f"{path.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return text.hexdigest()
+
+
+def salt(settings: Settings) -> str:
+    """Part of AOTAutograd's cache key, which knows of the graph but not of who compiles it, how and for which machine."""
+    return "|".join(
+        ("oxyfuel", _C.version, str(_C.abi_version), build_identity(), _C.cpu_features(), settings.salt())
+    )
+
+
+rnn.trace_recurrent_modules(backend)

@@ -1,0 +1,161 @@
+"""nn.LSTM, nn.GRU and nn.RNN.
+
+Dynamo leaves these modules alone unless a global setting says otherwise; while it traces for our backend it need not. In
+inference the call becomes one operator of our own, so that AOTAutograd does not unroll it by its length.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo import config
+from torch._dynamo.variables.builder import VariableBuilder
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def _is_ours(compiler: Any, ours: Callable[..., Any]) -> bool:
+    """Whether a backend as Dynamo holds it is ours, below its wrappers."""
+    for _ in range(16):
+        if compiler is ours:
+            return True
+        for name in ("_torchdynamo_orig_backend", "compiler_fn", "__wrapped__", "func"):
+            inner = getattr(compiler, name, None)
+            if callable(inner):
+                compiler = inner
+                break
+        else:
+            return False
+    return False
+
+
+def trace_recurrent_modules(ours: Callable[..., Any]) -> None:
+    """Lets Dynamo trace these modules while it compiles for the backend `ours`."""
+    wrap_module = VariableBuilder.wrap_module
+    if getattr(wrap_module, "_oxyfuel", False):
+        return
+
+    @functools.wraps(wrap_module)
+    def wrap(self: Any, value: torch.nn.Module) -> Any:
+        if isinstance(value, torch.nn.RNNBase) and _is_ours(self.tx.output.compiler_fn, ours):
+            with config.patch(allow_rnn=True):
+                return wrap_module(self, value)
+        return wrap_module(self, value)
+
+    wrap._oxyfuel = True  # type: ignore[attr-defined]
+    VariableBuilder.wrap_module = wrap
+
+
+def _outputs(
+    x: torch.Tensor, hidden: list[torch.Tensor], layers: int, bidirectional: bool, batch_first: bool
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Empty results of the shapes and strides that eager gives."""
+    directions = 2 if bidirectional else 1
+    size = hidden[0].shape[-1]
+    if batch_first:
+        y = x.new_empty((x.shape[1], x.shape[0], directions * size)).transpose(0, 1)
+    else:
+        y = x.new_empty((x.shape[0], x.shape[1], directions * size))
+    batch = x.shape[0] if batch_first else x.shape[1]
+    return y, [h.new_empty((layers * directions, batch, h.shape[-1])) for h in hidden]
+
+
+@torch.library.custom_op("oxyfuel::lstm", mutates_args=())
+def lstm(
+    x: torch.Tensor,
+    hidden: list[torch.Tensor],
+    parameters: list[torch.Tensor],
+    has_biases: bool,
+    layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """torch.lstm without dropout."""
+    y, h, c = torch.lstm(x, hidden, parameters, has_biases, layers, 0.0, False, bidirectional, batch_first)
+    return y.clone(), h.clone(), c.clone()
+
+
+@lstm.register_fake
+def _(
+    x: torch.Tensor,
+    hidden: list[torch.Tensor],
+    parameters: list[torch.Tensor],
+    has_biases: bool,
+    layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    y, (h, c) = _outputs(x, hidden, layers, bidirectional, batch_first)
+    return y, h, c
+
+
+@torch.library.custom_op("oxyfuel::rnn", mutates_args=())
+def rnn(
+    x: torch.Tensor,
+    hidden: torch.Tensor,
+    parameters: list[torch.Tensor],
+    kind: str,
+    has_biases: bool,
+    layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch.gru, torch.rnn_tanh or torch.rnn_relu without dropout."""
+    run = getattr(torch, kind)
+    y, h = run(x, hidden, parameters, has_biases, layers, 0.0, False, bidirectional, batch_first)
+    return y.clone(), h.clone()
+
+
+@rnn.register_fake
+def _(
+    x: torch.Tensor,
+    hidden: torch.Tensor,
+    parameters: list[torch.Tensor],
+    kind: str,
+    has_biases: bool,
+    layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    y, (h,) = _outputs(x, [hidden], layers, bidirectional, batch_first)
+    return y, h
+
+
+KINDS: dict[Any, str] = {
+    torch.lstm: "lstm",
+    torch.gru: "gru",
+    torch.rnn_tanh: "rnn_tanh",
+    torch.rnn_relu: "rnn_relu",
+}
+
+
+def has_recurrence(module: fx.GraphModule) -> bool:
+    return any(node.op == "call_function" and node.target in KINDS for node in module.graph.nodes)
+
+
+def keep_whole(module: fx.GraphModule) -> None:
+    """Puts our operators in the place of recurrent calls that need no gradient."""
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or node.target not in KINDS or len(node.args) != 9:
+            continue
+        x, hidden, parameters, has_biases, layers, dropout, train, bidirectional, batch_first = node.args
+        is_packed = isinstance(hidden, fx.Node) and isinstance(parameters, fx.Node)
+        if is_packed or (train and dropout) or len(node.args[2]) % layers or _is_projected(node):
+            continue
+        kind = KINDS[node.target]
+        rest = (has_biases, layers, bidirectional, batch_first)
+        if kind == "lstm":
+            node.args = (x, list(hidden), list(parameters), *rest)
+            node.target = torch.ops.oxyfuel.lstm.default
+        else:
+            node.args = (x, hidden, list(parameters), kind, *rest)
+            node.target = torch.ops.oxyfuel.rnn.default
+    module.recompile()
+
+
+def _is_projected(node: fx.Node) -> bool:
+    """LSTM with `proj_size`: five parameters a layer, or three without biases."""
+    count = len(node.args[2]) // (node.args[4] * (2 if node.args[7] else 1))  # type: ignore[arg-type, operator]
+    return count in (3, 5)
