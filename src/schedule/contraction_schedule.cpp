@@ -106,6 +106,18 @@ ContractionSchedule choose_depth(const ContractionProblem &problem, const Machin
 ContractionSchedule choose(const ContractionProblem &problem, const Machine &machine) {
   int lanes = std::max(1, machine.lanes(std::max(4, problem.accumulator_bytes)));
   int64_t rows = problem.rows * problem.outer_rows;
+  if (problem.is_channelwise) {
+    // A register for each pixel, and as many again for what they read.
+    int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), std::max(1, machine.vector_registers / 4));
+    ContractionSchedule schedule;
+    schedule.kind = Kind::kChannels;
+    schedule.rows = static_cast<int>(ceil_div(std::max<int64_t>(1, problem.rows), tiles));
+    schedule.width = schedule.cols = lanes;
+    int64_t row_flops = 2 * problem.rows * problem.batches * problem.depth * problem.outer_depth;
+    // Memory is the bound: a flop costs about four times as long as in a matrix product.
+    schedule.grain = std::max<int64_t>(1, kClaimFlops / 4 / std::max<int64_t>(1, row_flops));
+    return schedule;
+  }
   bool reads_depth = problem.can_read_b && problem.b_depth_stride == 1 && problem.a_depth_stride == 1;
   if (problem.is_plain && reads_depth && rows <= kDepthRows && problem.outer_rows == 1 && problem.depth >= 2 * lanes)
     return choose_depth(problem, machine, lanes);
@@ -137,7 +149,7 @@ ContractionSchedule choose(const ContractionProblem &problem, const Machine &mac
 
 namespace {
 
-constexpr std::array<const char *, 4> kKinds = {"packed", "direct", "depth", "batched"};
+constexpr std::array<const char *, 4> kKinds = {"packed", "direct", "depth", "channels"};
 
 /// The fields of the text form, in order.
 template <class S, class F> void each_field(S &s, const F &field) {

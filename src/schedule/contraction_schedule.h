@@ -15,10 +15,10 @@ namespace oxyfuel {
 
 struct ContractionSchedule {
   enum class Kind : uint8_t {
-    kPacked,  ///< B copied into panels [depth][cols], zeros past the last column; lanes along columns
-    kDirect,  ///< B read as it lies; lanes along columns
-    kDepth,   ///< both read as they lie; lanes along the depth, partial sums added as a tree
-    kBatched, ///< lanes along a batch axis (depthwise convolution)
+    kPacked,   ///< B copied into panels [depth][cols], zeros past the last column; lanes along columns
+    kDirect,   ///< B read as it lies; lanes along columns
+    kDepth,    ///< both read as they lie; lanes along the depth, partial sums added as a tree
+    kChannels, ///< lanes along the groups of a convolution of one channel each
   };
   Kind kind = Kind::kPacked;
   int rows = 1;                ///< of a register tile, at most
@@ -50,7 +50,8 @@ struct ContractionProblem {
   int element_bytes = 4;                                               ///< of B
   int accumulator_bytes = 4;                                           ///< of the accumulator's type
   bool is_bfloat16 = false;                                            ///< both operands, into float32
-  bool is_plain = true; ///< the tile step has the types (real numbers); else scalar loops
+  bool is_channelwise = false; ///< a convolution of one channel a group, channels side by side in memory
+  bool is_plain = true;        ///< the tile step has the types (real numbers); else scalar loops
 };
 
 ContractionSchedule choose(const ContractionProblem &problem, const Machine &machine);

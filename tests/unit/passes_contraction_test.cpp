@@ -342,11 +342,11 @@ std::string convolve(const Convolution &c, bool is_last, const char *dtype = "f3
   out[1] = c.is_transposed ? c.w[1] * c.groups : c.w[0];
   for (size_t i = 0; i < c.stride.size(); ++i) {
     int64_t reach = (c.w[i + 2] - 1) * c.dilation[i];
-    out[i + 2] = c.is_transposed
-                     ? (c.x[i + 2] - 1) * c.stride[i] - 2 * c.padding[i] + reach + 1 + c.output_padding[i]
-                     : (c.x[i + 2] + 2 * c.padding[i] - reach - 1) / c.stride[i] + 1;
+    out[i + 2] = c.is_transposed ? (c.x[i + 2] - 1) * c.stride[i] - 2 * c.padding[i] + reach + 1 + c.output_padding[i]
+                                 : (c.x[i + 2] + 2 * c.padding[i] - reach - 1) / c.stride[i] + 1;
   }
-  std::string type = dtype, result = type + list(out) + (is_last ? channels_last(out) : ""), bias = std::to_string(out[1]), ones;
+  std::string type = dtype, result = type + list(out) + (is_last ? channels_last(out) : ""),
+              bias = std::to_string(out[1]), ones;
   for (size_t i = 0; i < c.stride.size(); ++i)
     ones += ", 1";
   std::string attributes = "stride = " + list(c.stride) + ", padding = " + list(c.padding) +
@@ -354,22 +354,27 @@ std::string convolve(const Convolution &c, bool is_last, const char *dtype = "f3
   if (c.is_transposed)
     attributes += ", transposed = true, output_padding = " + list(c.output_padding);
   return "graph @main(%x: " + type + list(c.x) + (is_last ? channels_last(c.x) : "") + ", %w: " + type + list(c.w) +
-         " static, %b: " + type + "[" + bias + ones + "]) {\n  %0: " + result + " = convolution(%x, %w) {" + attributes +
-         "}\n  %1: " + result + " = add(%0, %b)\n  %2: " + result + " = relu(%1)\n  return %2\n}";
+         " static, %b: " + type + "[" + bias + ones + "]) {\n  %0: " + result + " = convolution(%x, %w) {" +
+         attributes + "}\n  %1: " + result + " = add(%0, %b)\n  %2: " + result + " = relu(%1)\n  return %2\n}";
 }
 
 TEST(Contraction, Convolutions) {
   const Convolution cases[] = {
-      {{2, 8, 9, 11}, {20, 8, 3, 3}, {1, 1}, {1, 1}, {1, 1}},          // padded
-      {{1, 16, 7, 30}, {33, 16, 3, 3}, {1, 1}, {0, 0}, {1, 1}},        // read in place
-      {{2, 8, 6, 5}, {40, 8, 1, 1}, {1, 1}, {0, 0}, {1, 1}},           // a matrix product
-      {{1, 8, 9, 9}, {16, 8, 1, 1}, {2, 2}, {0, 0}, {1, 1}},           // every second pixel
-      {{1, 3, 17, 17}, {16, 3, 7, 7}, {2, 2}, {3, 3}, {1, 1}},         // few channels
-      {{1, 8, 12, 12}, {8, 8, 3, 3}, {1, 2}, {2, 1}, {2, 3}},          // dilated
-      {{2, 12, 7, 8}, {18, 4, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 3},       // groups
-      {{2, 20, 7, 8}, {20, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 20},      // one channel a group
-      {{1, 20, 7, 8}, {40, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 20},      // one in, two out
-      {{2, 5, 30}, {7, 5, 4}, {2}, {1}, {1}},                          // one axis
+      {{2, 8, 9, 11}, {20, 8, 3, 3}, {1, 1}, {1, 1}, {1, 1}},     // padded
+      {{1, 16, 7, 30}, {33, 16, 3, 3}, {1, 1}, {0, 0}, {1, 1}},   // read in place
+      {{2, 8, 6, 5}, {40, 8, 1, 1}, {1, 1}, {0, 0}, {1, 1}},      // a matrix product
+      {{1, 8, 9, 9}, {16, 8, 1, 1}, {2, 2}, {0, 0}, {1, 1}},      // every second pixel
+      {{1, 3, 17, 17}, {16, 3, 7, 7}, {2, 2}, {3, 3}, {1, 1}},    // few channels
+      {{1, 8, 12, 12}, {8, 8, 3, 3}, {1, 2}, {2, 1}, {2, 3}},     // dilated
+      {{2, 12, 7, 8}, {18, 4, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 3},  // groups
+      {{2, 20, 7, 8}, {20, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}, 20}, // one channel a group
+      {{1, 20, 7, 8}, {40, 1, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 20}, // one in, two out
+      {{1, 40, 13, 30}, {40, 1, 5, 5}, {1, 1}, {2, 2}, {1, 1}, 40},
+      {{1, 16, 9, 21}, {16, 1, 3, 3}, {2, 2}, {1, 1}, {2, 3}, 16},
+      {{1, 16, 2, 2}, {16, 1, 7, 7}, {1, 1}, {3, 3}, {1, 1}, 16},
+      {{2, 16, 9}, {16, 1, 3}, {1}, {1}, {1}, 16},
+      {{1, 6, 3, 4, 5}, {6, 1, 3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 6},
+      {{2, 5, 30}, {7, 5, 4}, {2}, {1}, {1}},                              // one axis
       {{1, 3, 4, 5, 6}, {4, 3, 2, 2, 2}, {1, 1, 1}, {1, 0, 1}, {1, 1, 1}}, // three
       {{1, 6, 5, 4}, {6, 4, 3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, true, {1, 1}},
       {{2, 6, 5, 4}, {6, 2, 4, 4}, {2, 1}, {1, 0}, {1, 1}, 3, true, {0, 0}},
@@ -391,7 +396,8 @@ TEST(Contraction, ConvolutionOfSymbolicSize) {
       %0: f32[s0, 8, s1, s1] = convolution(%x, %w) {stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 1}
       %1: f32[s0, 8, s1, s1] = relu(%0)
       return %1
-    })", {2, s});
+    })",
+          {2, s});
 }
 
 } // namespace

@@ -39,6 +39,7 @@ ContractionProblem describe(const ContractionPlan &plan) {
   problem.accumulator_bytes = static_cast<int>(size_of(plan.accumulator));
   problem.is_bfloat16 = plan.a.dtype == DType::kBF16 && plan.b.dtype == DType::kBF16 && plan.accumulator == DType::kF32;
   problem.is_plain = plan.is_plain();
+  problem.is_channelwise = !plan.windows.empty();
   return problem;
 }
 
@@ -53,6 +54,14 @@ LoweredGroup lower_contraction(const graph::Node &group, const Machine &machine)
   LoweredGroup lowered;
   Evaluator evaluator(region_of(group));
   ContractionPlan plan = analyse_contraction(group, evaluator, lowered);
+  if (!plan.windows.empty()) {
+    ContractionSchedule schedule = choose(describe(plan), machine);
+    for (const ContractionCopy &copy : plan.copies)
+      emit_copy(group, evaluator, copy, machine, lowered);
+    emit_channels(group, evaluator, plan, schedule, lowered);
+    lowered.schedule = schedule.text();
+    return lowered;
+  }
   merge_row_axes(plan);
   ContractionSchedule schedule = choose(describe(plan), machine);
   bool is_packed = schedule.kind == ContractionSchedule::Kind::kPacked;

@@ -47,6 +47,14 @@ struct ContractionCopy {
   std::string name;
 };
 
+/// One spatial axis of a convolution: output place y and tap t read input place (y * stride + t * dilation - lower) /
+/// spread, if that is a place of the input.
+struct ContractionWindow {
+  ContractionAxis out, tap;
+  Expr size; ///< of the input
+  int64_t stride = 1, dilation = 1, spread = 1, lower = 0;
+};
+
 struct ContractionPlan {
   const graph::Node *node = nullptr;               ///< in the region
   std::vector<ContractionAxis> batch, rows, depth; ///< innermost last
@@ -55,6 +63,9 @@ struct ContractionPlan {
   ContractionOperand a, b;
   DType accumulator = DType::kF32;
   std::vector<ContractionCopy> copies;
+  /// Set for convolutions of one channel a group whose A is read in place, so that taps outside of it must be left out.
+  /// The group is then batch[0], rows are n and the windows' outputs, depth the windows' taps.
+  std::vector<ContractionWindow> windows;
 
   struct Root {
     int result; ///< of the group
@@ -82,6 +93,8 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
 /// depth_pack * cols.
 void emit_pack(const graph::Node &group, Evaluator &evaluator, ContractionPlan &plan,
                const ContractionSchedule &schedule, const Machine &machine, LoweredGroup &lowered);
+void emit_channels(const graph::Node &group, const Evaluator &evaluator, const ContractionPlan &plan,
+                   const ContractionSchedule &schedule, LoweredGroup &lowered);
 void emit_contraction(const graph::Node &group, const Evaluator &evaluator, const ContractionPlan &plan,
                       const ContractionSchedule &schedule, LoweredGroup &lowered);
 

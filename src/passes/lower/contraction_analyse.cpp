@@ -136,13 +136,18 @@ private:
     return order;
   }
 
-  void convolution() {
+  /// The axes and places of a convolution; `at` is the place in the input before padding is taken off.
+  struct Places {
+    std::vector<Expr> at, extents; ///< in the padded input, and its sizes
+    std::vector<Expr> weight;
+  };
+
+  Places convolution_axes() {
     const graph::Node &node = *plan_.node;
     const graph::Value *x = node.operands[0], *w = node.operands[1];
     const std::vector<Expr> &shape = node.result()->type.shape;
     const auto &stride = integers_attribute(node, "stride"), &padding = integers_attribute(node, "padding"),
                &dilation = integers_attribute(node, "dilation");
-    size_t spatial = stride.size();
     bool is_transposed = node.get_or<bool>("transposed", false);
     int64_t groups = node.get_or<int64_t>("groups", 1);
     Expr group_inputs = floor_div(x->type.shape[1], groups), group_outputs = floor_div(shape[1], groups);
@@ -153,64 +158,124 @@ private:
     if (groups > 1)
       plan_.batch.push_back(group);
     plan_.rows.push_back(batch);
+    plan_.depth.push_back(channel);
     Expr input_channel = place(group) * group_inputs + place(channel);
     plan_.index = {place(batch), place(group) * group_outputs + place(plan_.col)};
-    std::vector<Expr> index_w = {plan_.index[1], place(channel)};
+    Places places;
+    places.weight = {plan_.index[1], place(channel)};
     if (is_transposed)
-      index_w = {input_channel, place(plan_.col)};
-
-    // Place `at` in the input, spread by `spread` with zeros between and moved by `lower`.
-    std::vector<Expr> at = {place(batch), input_channel}, extents = {x->type.shape[0], x->type.shape[1]};
-    std::vector<int64_t> lower(spatial), spread(spatial, 1);
-    std::vector<ContractionAxis> taps;
-    for (size_t i = 0; i < spatial; ++i) {
-      ContractionAxis out = axis("y" + std::to_string(i), shape[i + 2]);
-      ContractionAxis tap = axis("t" + std::to_string(i), w->type.shape[i + 2]);
-      plan_.rows.push_back(out);
-      plan_.index.push_back(place(out));
-      taps.push_back(tap);
-      int64_t taken = is_transposed ? 1 : stride[i];
-      Expr reach = (tap.extent - 1) * dilation[i];
-      at.push_back(place(out) * taken + place(tap) * dilation[i]);
-      extents.push_back((out.extent - 1) * taken + reach + 1);
-      index_w.push_back(is_transposed ? tap.extent - 1 - place(tap) : place(tap));
-      lower[i] = padding[i];
+      places.weight = {input_channel, place(plan_.col)};
+    places.at = {place(batch), input_channel};
+    places.extents = {x->type.shape[0], x->type.shape[1]};
+    for (size_t i = 0; i < stride.size(); ++i) {
+      ContractionWindow window{axis("y" + std::to_string(i), shape[i + 2]),
+                               axis("t" + std::to_string(i), w->type.shape[i + 2]), x->type.shape[i + 2]};
+      window.stride = is_transposed ? 1 : stride[i];
+      window.dilation = dilation[i];
+      window.spread = is_transposed ? stride[i] : 1;
+      window.lower = padding[i];
+      Expr reach = (window.tap.extent - 1) * dilation[i];
       if (is_transposed) {
         auto known = reach.constant();
         if (!known)
           throw UnsupportedError("a transposed convolution whose kernel size is not known");
-        lower[i] = *known - padding[i];
-        spread[i] = stride[i];
+        window.lower = *known - padding[i];
       }
+      Expr tap = place(window.tap);
+      plan_.rows.push_back(window.out);
+      plan_.depth.push_back(window.tap);
+      plan_.index.push_back(place(window.out));
+      places.at.push_back(place(window.out) * window.stride + tap * dilation[i]);
+      places.extents.push_back((window.out.extent - 1) * window.stride + reach + 1);
+      places.weight.push_back(is_transposed ? window.tap.extent - 1 - tap : tap);
+      plan_.windows.push_back(window);
     }
-    // A convolution without padding never reads past the end.
-    bool needs_copy = is_transposed || std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p != 0; });
-    plan_.depth.push_back(channel);
-    plan_.depth.insert(plan_.depth.end(), taps.begin(), taps.end());
+    return places;
+  }
 
-    plan_.a = operand(x, at);
-    plan_.b = operand(w, index_w);
-    if (needs_copy || plan_.a.flat.is_empty()) {
-      auto element = [&](const std::vector<Expr> &index) {
-        std::vector<Expr> from = {index[0], index[1]};
-        Expr inside;
-        auto require = [&](Expr condition) { inside = inside ? inside && condition : condition; };
-        for (size_t i = 0; i < spatial; ++i) {
-          Expr size = x->type.shape[i + 2], moved = index[i + 2] - lower[i];
-          if (lower[i] > 0)
-            require(context_.integer(0) <= moved);
-          require(moved < (size - 1) * spread[i] + 1);
-          if (spread[i] > 1)
-            require(eq(floor_mod(moved, spread[i]), context_.integer(0)));
-          from.push_back(floor_div(moved, spread[i]));
-        }
-        Expr read = evaluator_.element(x, from, inside);
-        bool is_load = !graph::view_base(const_cast<graph::Value *>(x))->producer;
-        return is_load || inside.is_const() ? read : select(inside, read, read.like(0));
-      };
-      copy(plan_.a, "pad", extents, memory_order(x), element, at);
-    }
+  void convolution() {
+    Places places = convolution_axes();
+    const graph::Value *x = plan_.node->operands[0], *w = plan_.node->operands[1];
+    bool is_transposed = plan_.node->get_or<bool>("transposed", false);
+    if (!is_transposed && channelwise(places))
+      return;
+    plan_.a = operand(x, places.at);
+    plan_.b = operand(w, places.weight);
+    // A convolution without padding never reads past the end.
+    bool is_inside = !is_transposed && std::all_of(plan_.windows.begin(), plan_.windows.end(),
+                                                   [](const auto &window) { return window.lower == 0; });
+    if (!is_inside || plan_.a.flat.is_empty())
+      copy(
+          plan_.a, "pad", places.extents, memory_order(x),
+          [&](const std::vector<Expr> &index) { return padded_input(x, index); }, places.at);
+    plan_.windows.clear();
     order_depth();
+  }
+
+  /// Element `index` of the input with zeros around it and between its elements.
+  Expr padded_input(const graph::Value *x, const std::vector<Expr> &index) {
+    std::vector<Expr> from = {index[0], index[1]};
+    Expr inside = context_.boolean(true);
+    for (size_t i = 0; i < plan_.windows.size(); ++i) {
+      const ContractionWindow &window = plan_.windows[i];
+      Expr moved = index[i + 2] - window.lower;
+      if (window.lower > 0)
+        inside = inside && context_.integer(0) <= moved;
+      inside = inside && moved < (window.size - 1) * window.spread + 1;
+      if (window.spread > 1)
+        inside = inside && eq(floor_mod(moved, window.spread), context_.integer(0));
+      from.push_back(floor_div(moved, window.spread));
+    }
+    Expr read = evaluator_.element(x, from, inside);
+    bool is_load = !graph::view_base(const_cast<graph::Value *>(x))->producer;
+    return is_load || inside.is_const() ? read : select(inside, read, read.like(0));
+  }
+
+  /// One channel in and out a group, channels side by side in memory: lanes run along the groups, and borders are left
+  /// out of the sum where they are met, without a padded copy. False when it is not of that kind.
+  bool channelwise(const Places &places) {
+    const graph::Value *x = plan_.node->operands[0], *w = plan_.node->operands[1];
+    if (plan_.batch.empty() || !plan_.col.extent.is_const(1) || !plan_.depth[0].extent.is_const(1))
+      return false;
+    const ContractionWindow &last = plan_.windows.back();
+    if (!last.out.extent.constant() || !last.size.constant())
+      return false;
+    for (const ContractionWindow &window : plan_.windows)
+      if (!window.tap.extent.constant() || *window.tap.extent.constant() > 16)
+        return false;
+    for (const auto &result : group_.results) {
+      const std::vector<Expr> &strides = result->layout.strides;
+      if (strides.size() != plan_.index.size() || !strides[1].is_const(1))
+        return false;
+    }
+    std::vector<Expr> at = places.at;
+    for (size_t i = 0; i < plan_.windows.size(); ++i)
+      at[i + 2] = at[i + 2] - plan_.windows[i].lower;
+    ContractionOperand a = operand(x, at);
+    const Var *group = plan_.batch[0].var;
+    if (a.flat.is_empty() || graph::stride_along(a.flat, group) != context_.integer(1))
+      return false;
+    plan_.a = a;
+    plan_.b = operand(w, places.weight);
+    plan_.depth.erase(plan_.depth.begin());
+    std::vector<Expr> shape, place;
+    for (const ContractionWindow &window : plan_.windows) {
+      shape.push_back(window.tap.extent);
+      place.push_back(window.tap.place());
+    }
+    shape.push_back(plan_.batch[0].extent);
+    place.push_back(plan_.batch[0].place());
+    std::vector<int> order(shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    copy(
+        plan_.b, "pack", shape, order,
+        [&](const std::vector<Expr> &index) {
+          std::vector<Expr> from = {index.back(), context_.integer(0)};
+          from.insert(from.end(), index.begin(), index.end() - 1);
+          return evaluator_.element(w, from);
+        },
+        place);
+    return true;
   }
 
   /// The innermost depth axis: the one along which A is contiguous if it is long, else the longest.
