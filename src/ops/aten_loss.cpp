@@ -1,19 +1,34 @@
 // Losses.
-#include "ops/compose.h"
+#include "ops/loss.h"
 #include "ops/table.h"
 #include "support/error.h"
 
 namespace oxyfuel {
 
-namespace {
+Values reduced_loss(const AtenCall &call, Term loss, int reduction) {
+  std::vector<int64_t> axes = all_axes(loss.rank());
+  int64_t kind = call.has(reduction) ? call.integer(reduction) : int64_t(kMean);
+  Term n = count(*loss.b, loss.shape(), axes, loss.dtype());
+  if (kind != kNone)
+    loss = loss.sum(axes, false);
+  if (kind == kMean)
+    loss = loss / n;
+  return {loss.to(call.results.at(0).dtype).value};
+}
 
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+Term share_of_gradient(const AtenCall &call, Term gradient, const Shape &shape, int reduction) {
+  if (call.integer(reduction) != kMean)
+    return gradient;
+  return gradient / count(*gradient.b, shape, all_axes(static_cast<int>(shape.size())), gradient.dtype());
+}
+
+namespace {
 
 /// Classes along axis 1 of x [N, C, …], or axis 0 of [C].
 int class_axis(const Term &x) { return x.rank() == 1 ? 0 : 1; }
 
 struct Target {
-  Term index;      ///< ignored ones are 0
+  Term index; ///< ignored ones are 0
   Term is_ignored;
 };
 
@@ -28,7 +43,8 @@ Target target_of(GraphBuilder &b, graph::Value *value, int64_t ignore_index) {
 Term target_weight(GraphBuilder &b, const AtenCall &call, const Target &target, int weight, DType dtype) {
   Term value = full(b, {}, 1, dtype);
   if (call.has(weight))
-    value = Term{&b, b.make("index_select", {call.value(weight), target.index.value}, {{"axis", int64_t(0)}})}.to(dtype);
+    value =
+        Term{&b, b.make("index_select", {call.value(weight), target.index.value}, {{"axis", int64_t(0)}})}.to(dtype);
   else
     value = value.expand(target.index.shape());
   return choose(target.is_ignored, value.like(0), value);
@@ -69,27 +85,13 @@ Values import_nll_loss_backward(GraphBuilder &b, const AtenCall &call) {
   return {gradient.expand(x.shape()).to(call.results.at(0).dtype).value};
 }
 
-/// op(x, target, reduction), from the loss of each element.
-Values reduced(const AtenCall &call, Term loss, int reduction) {
-  std::vector<int64_t> axes = all_axes(loss.rank());
-  int64_t kind = call.has(reduction) ? call.integer(reduction) : int64_t(kMean);
-  Term n = count(*loss.b, loss.shape(), axes, loss.dtype());
-  if (kind != kNone)
-    loss = loss.sum(axes, false);
-  if (kind == kMean)
-    loss = loss / n;
-  return {loss.to(call.results.at(0).dtype).value};
-}
-
 Values import_mse_loss(GraphBuilder &b, const AtenCall &call) {
-  return reduced(call, (wide(b, call.value(0)) - wide(b, call.value(1))).apply("square"), 2);
+  return reduced_loss(call, (wide(b, call.value(0)) - wide(b, call.value(1))).apply("square"), 2);
 }
 
 Values import_mse_loss_backward(GraphBuilder &b, const AtenCall &call) {
   Term g = wide(b, call.value(0)), x = wide(b, call.value(1)), target = wide(b, call.value(2));
-  Term slope = (x - target) * 2;
-  if (call.integer(3) == kMean)
-    slope = slope / count(b, slope.shape(), all_axes(slope.rank()), slope.dtype());
+  Term slope = share_of_gradient(call, (x - target) * 2, x.shape(), 3);
   return {(slope * g).to(call.results.at(0).dtype).value};
 }
 

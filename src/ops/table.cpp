@@ -21,7 +21,8 @@ struct Table {
           pointwise_gradient, pointwise_complex, pointwise_cast, view_ops, indexed_ops, window_ops, gather_ops,
           reduction_ops, contraction_ops, scatter_ops, scan_ops, sort_ops, region_ops, aten_arithmetic, aten_factory,
           aten_view, aten_pad, aten_index, aten_scatter, aten_reduction, aten_contraction, aten_convolution,
-          aten_attention, aten_norm, aten_batch_norm, aten_softmax, aten_loss, aten_pool, aten_adaptive_pool, aten_resize, aten_scan, aten_sort, aten_complex})
+          aten_attention, aten_norm, aten_batch_norm, aten_softmax, aten_loss, aten_loss_pair, aten_regular,
+          aten_fold, aten_grid_sample, aten_pool, aten_adaptive_pool, aten_resize, aten_scan, aten_sort, aten_complex})
       add(part());
   }
 

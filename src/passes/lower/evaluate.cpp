@@ -7,6 +7,17 @@
 
 namespace oxyfuel {
 
+namespace {
+
+/// Pointwise operators on integers check divisors, those on floats that an operand is in the range that they take.
+OxyfuelStatus status_of_failure(const graph::Node &node) {
+  if (node.op->kind != OpKind::kPointwise)
+    return kOxyfuelIndexOutOfRange;
+  return is_float(compute_of(node)) ? kOxyfuelAssertFailed : kOxyfuelDivisionByZero;
+}
+
+} // namespace
+
 const graph::Graph &region_of(const graph::Node &group) {
   return *group.get<std::shared_ptr<graph::Graph>>("region");
 }
@@ -76,8 +87,7 @@ Expr Evaluator::element(const graph::Value *value, std::span<const Expr> index, 
       return element(node.operands[operand], at, both);
     };
     if (Expr check = check_of(context_, node, index, read))
-      checks_.push_back({mask ? !mask || check : check,
-                         kind == OpKind::kPointwise ? kOxyfuelDivisionByZero : kOxyfuelIndexOutOfRange});
+      checks_.push_back({mask ? !mask || check : check, status_of_failure(node)});
     result = element_of(context_, node, index, read);
   }
   memo_.emplace(std::move(key), result);
