@@ -55,15 +55,21 @@ Values import_add(GraphBuilder &b, const AtenCall &call) { return scaled_sum(b, 
 Values import_sub(GraphBuilder &b, const AtenCall &call) { return scaled_sum(b, call, 0, 1, true); }
 Values import_rsub(GraphBuilder &b, const AtenCall &call) { return scaled_sum(b, call, 1, 0, true); }
 
-Values import_div_mode(GraphBuilder &b, const AtenCall &call) {
-  std::string_view op = "div";
-  if (call.has(2))
-    op = call.text(2) == "floor" ? "floor_div" : "trunc_div";
+Values quotient(GraphBuilder &b, const AtenCall &call, std::string_view op) {
   DType dtype = result_of(call);
   bool is_scalar = !call.tensor_or_null(1) || call.value(1)->type.rank() == 0;
   graph::Value *divisor = is_scalar ? exact_number(b, call, 1, dtype) : operand(b, call, 1, dtype);
-  return {b.pointwise(op, {operand(b, call, 0, dtype), divisor}, dtype, dtype)};
+  Attributes attributes;
+  if (is_half(dtype) && !is_scalar && op != "div")
+    attributes["rounds_steps"] = true;
+  return {b.pointwise(op, {operand(b, call, 0, dtype), divisor}, dtype, dtype, std::move(attributes))};
 }
+
+Values import_div_mode(GraphBuilder &b, const AtenCall &call) {
+  return quotient(b, call, !call.has(2) ? "div" : call.text(2) == "floor" ? "floor_div" : "trunc_div");
+}
+
+Values import_floor_divide(GraphBuilder &b, const AtenCall &call) { return quotient(b, call, "floor_div"); }
 
 Values import_pow_number(GraphBuilder &b, const AtenCall &call) {
   DType dtype = result_of(call);
@@ -143,6 +149,8 @@ Values import_lerp(GraphBuilder &b, const AtenCall &call) {
 /// x * 2**y, which eager computes as pow(2.0, y) with its own type and rounding, then the product.
 Values import_ldexp(GraphBuilder &b, const AtenCall &call) {
   DType exponent_type = call.value(1)->type.dtype, dtype = result_of(call);
+  if (is_complex(dtype))
+    throw UnsupportedError(call.overload + " of complex numbers");
   DType power_type = is_float(exponent_type) ? exponent_type : DType::kF32;
   graph::Value *power = b.pointwise("exp2", {call.value(1)}, power_type, power_type);
   return {b.pointwise("mul", {operand(b, call, 0, dtype), b.cast(power, dtype)}, dtype, dtype)};
@@ -230,6 +238,7 @@ constexpr AtenRule kRules[] = {
     {"aten.sub.Tensor aten.sub.Scalar aten.subtract.Tensor prims.sub.default", import_sub},
     {"aten.rsub.Tensor aten.rsub.Scalar", import_rsub},
     {"aten.div.Tensor_mode aten.div.Scalar_mode", import_div_mode},
+    {"aten.floor_divide.default aten.floor_divide.Scalar", import_floor_divide},
     {"aten.pow.Tensor_Scalar", import_pow_number},
     {"aten.pow.Scalar", import_pow_base},
     {"aten.clamp.default aten.clamp.Tensor", import_clamp},

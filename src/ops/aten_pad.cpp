@@ -25,8 +25,6 @@ Values import_constant_pad(GraphBuilder &b, const AtenCall &call) {
   Term x = term(b, call.value(0));
   Amounts amounts = amounts_of(b.context(), call.sizes(1, b.context()), x.rank());
   Attributes attributes{{"lower", amounts.lower}, {"upper", amounts.upper}};
-  if (is_complex(x.dtype()))
-    throw UnsupportedError(call.overload + " of complex numbers");
   if (call.has(2) && std::holds_alternative<int64_t>(call.arguments[2].data))
     attributes["value"] = call.integer(2);
   else

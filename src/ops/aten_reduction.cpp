@@ -150,11 +150,26 @@ SpreadArguments spread_arguments(const AtenCall &call, int rank) {
   return arguments;
 }
 
+/// The variance of both parts together.
+Values complex_statistics(GraphBuilder &b, const AtenCall &call, Term x, bool is_root, bool has_mean) {
+  SpreadArguments arguments = spread_arguments(call, x.rank());
+  DType part = real_of(x.dtype());
+  Spread parts[2];
+  for (int i = 0; i < 2; ++i)
+    parts[i] = spread({&b, b.pointwise(i ? "imag" : "real", {x.value}, x.dtype(), part)}, arguments.axes,
+                      arguments.correction, arguments.keep);
+  Term variance = parts[0].variance + parts[1].variance;
+  Values values{(is_root ? variance.apply("sqrt") : variance).value};
+  if (has_mean)
+    values.push_back(b.pointwise("complex", {parts[0].mean.value, parts[1].mean.value}, part, x.dtype()));
+  return values;
+}
+
 Values statistics(GraphBuilder &b, const AtenCall &call, bool is_root, bool has_mean) {
   DType dtype = call.value(0)->type.dtype;
-  if (is_complex(dtype))
-    throw UnsupportedError(call.overload + " of complex numbers");
   Term x = wide(b, call.value(0));
+  if (is_complex(dtype))
+    return complex_statistics(b, call, x, is_root, has_mean);
   SpreadArguments arguments = spread_arguments(call, x.rank());
   Spread result = spread(x, arguments.axes, arguments.correction, arguments.keep);
   Term first = is_root ? result.variance.apply("sqrt") : result.variance;

@@ -1,6 +1,7 @@
 // Cumulative sums, products and extremes.
 #include "ops/compose.h"
 #include "ops/table.h"
+#include "support/error.h"
 
 namespace oxyfuel {
 
@@ -14,6 +15,8 @@ Term scan(Term x, int axis, const std::string &mode, DType dtype) {
 Values cumulative(GraphBuilder &b, const AtenCall &call, const std::string &mode) {
   DType result = call.results.at(0).dtype;
   Term x = term(b, call.value(0));
+  if (is_complex(result) && mode == "logsumexp")
+    throw UnsupportedError(call.overload + " of complex numbers");
   if (x.rank() == 0)
     return {b.cast(x.value, result)};
   x = x.to(result).to(opmath_of(result));

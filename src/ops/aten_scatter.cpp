@@ -54,15 +54,14 @@ Values import_scatter_mode(GraphBuilder &b, const AtenCall &call) {
   return combine_once(b, call, scatter_of(b, call), call.text(4) == "add" ? "add" : "mul");
 }
 
-double limit(DType t, bool is_low) {
+/// The least or the largest value of a type.
+graph::Value *limit(GraphBuilder &b, DType t, bool is_least) {
   if (is_float(t))
-    return is_low ? -__builtin_inf() : __builtin_inf();
-  if (is_bool(t))
-    return is_low ? 0 : 1;
-  double half = __builtin_ldexp(1, static_cast<int>(8 * size_of(t)) - 1);
-  if (!is_signed_integer(t))
-    return is_low ? 0 : 2 * half - 1;
-  return is_low ? -half : half - 1;
+    return b.scalar(is_least ? -__builtin_inf() : __builtin_inf(), t);
+  if (is_bool(t) || !is_signed_integer(t))
+    return b.scalar_integer(is_least ? 0 : is_bool(t) ? 1 : (int64_t(1) << 8 * size_of(t)) - 1, t);
+  int shift = static_cast<int>(64 - 8 * size_of(t));
+  return b.scalar_integer((is_least ? INT64_MIN : INT64_MAX) >> shift, t);
 }
 
 /// scatter_reduce.two(x, axis, places, update, reduce, include_self)
@@ -71,14 +70,14 @@ Values import_scatter_reduce(GraphBuilder &b, const AtenCall &call) {
   std::string reduce = call.text(4);
   bool include_self = !call.has(5) || call.boolean(5);
   DType type = opmath_of(s.base.dtype());
-  if (is_complex(type) || (type == DType::kI64 && (reduce == "amax" || reduce == "amin") && !include_self))
+  if (is_complex(type) || type == DType::kU64)
     throw UnsupportedError(call.overload + " of " + std::string(name_of(type)));
   Term base = s.base.to(type), update = s.update.to(type);
   std::string mode = reduce == "sum" || reduce == "mean" ? "add" : reduce == "prod" ? "mul" : reduce == "amax" ? "max" : "min";
   Term ones = full(b, s.places.shape(), 1, type), touched = s.run("add", full(b, base.shape(), 0, type), ones);
   if (!include_self) {
-    double start = mode == "add" ? 0 : mode == "mul" ? 1 : limit(type, mode == "max");
-    base = choose(touched > touched.like(0), base.like(start), base);
+    Term start = mode == "add" || mode == "mul" ? base.like(mode == "mul") : Term{&b, limit(b, type, mode == "max")};
+    base = choose(touched > touched.like(0), start, base);
   }
   Term value = s.run(mode, base, update);
   if (reduce == "mean") {

@@ -34,6 +34,18 @@ bool loses_bits(DType from, DType half) {
   return opmath_of(half) != half && from != half && !is_bool(from) && size_of(from) > 1;
 }
 
+/// Builds the body once on variables: the functions that have no complex form throw UnsupportedError.
+void require_complex_form(const OpInfo &info, const std::vector<graph::Value *> &operands, DType compute,
+                          const Attributes &attributes) {
+  graph::Graph graph;
+  graph::Node *node = graph.add_typed(&info, {}, attributes, {graph::Type{compute, {}}});
+  std::vector<Expr> values;
+  for (size_t i = 0; i < operands.size(); ++i)
+    values.push_back(graph.context().var(
+        graph.context().new_var("x", info.raw_operands >> i & 1 ? operands[i]->type.dtype : compute)));
+  info.body(values, *node);
+}
+
 DType number_type(const AtenArgument &argument) {
   if (std::holds_alternative<bool>(argument.data))
     return DType::kBool;
@@ -127,6 +139,8 @@ std::vector<graph::Value *> import_pointwise(GraphBuilder &b, const AtenCall &ca
 graph::Value *GraphBuilder::pointwise(std::string_view name, std::vector<graph::Value *> operands, DType compute,
                                       DType result, Attributes attributes) {
   const OpInfo *info = op(name);
+  if (is_complex(compute))
+    require_complex_form(*info, operands, compute, attributes);
   graph::Node draft;
   draft.op = info;
   draft.operands = operands;

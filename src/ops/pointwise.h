@@ -37,6 +37,8 @@ template <int N> struct Pointwise {
   /// A number or rank-0 tensor as the second operand keeps its op-math precision in half arithmetic, as eager's kernels of
   /// these operators do; otherwise it is rounded to the common type first.
   static constexpr bool keeps_scalar = false;
+  /// The body is not what eager computes on complex numbers.
+  static constexpr bool is_real_only = false;
 };
 
 /// Result type of a pointwise node by its rule.
@@ -77,6 +79,8 @@ template <typename T> constexpr OpInfo pointwise_info() {
 
 
 template <typename T> std::vector<graph::Value *> pointwise_import(GraphBuilder &b, const AtenCall &call) {
+  if (T::is_real_only && !call.results.empty() && is_complex(call.results[0].dtype))
+    throw UnsupportedError(call.overload + " of complex numbers");
   Attributes attributes;
   if constexpr (requires { T::attributes(call); })
     attributes = T::attributes(call);

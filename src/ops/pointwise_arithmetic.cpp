@@ -64,11 +64,17 @@ Expr divisor_not_zero(ExprContext &, const graph::Node &node, std::span<const Ex
   return ne(divisor, divisor.like(0));
 }
 
+/// Eager's kernels on two tensors of half type round after every step; with a number as divisor they do not.
+auto rounded_step(auto x, const graph::Node &node) {
+  DType compute = compute_of(node);
+  return node.has("rounds_steps") ? cast(cast(x, compute), x.dtype()) : x;
+}
+
 /// c10::div_floor_floating: exact where floor(a / b) is not, because a / b may round up to an integer.
-auto floor_div_float(auto a, auto b) {
+auto floor_div_float(auto a, auto b, const graph::Node &node) {
   auto mod = rem(a, b);
   auto zero = a.like(0), one = a.like(1);
-  auto quotient = (a - mod) / b;
+  auto quotient = rounded_step(rounded_step(a - mod, node) / b, node);
   quotient = select(ne(mod, zero) && ne(b < zero, mod < zero), quotient - one, quotient);
   auto floored = floor(quotient);
   floored = select(quotient - floored > a.like(0.5), floored + one, floored);
@@ -80,14 +86,13 @@ auto floor_div_float(auto a, auto b) {
 }
 
 struct FloorDiv : Pointwise<2> {
-  static constexpr std::string_view name = "floor_div", aten = "aten.floor_divide.default aten.floor_divide.Scalar",
-                                    doc = "division rounded towards minus infinity";
+  static constexpr std::string_view name = "floor_div", doc = "division rounded towards minus infinity";
   static constexpr bool keeps_scalar = true;
   static constexpr int cost = 12;
   static constexpr auto check = divisor_not_zero;
-  static auto body(auto a, auto b) {
+  static auto body(auto a, auto b, const graph::Node &node) {
     if (is_float(a.dtype()))
-      return floor_div_float(a, b);
+      return floor_div_float(a, b, node);
     return or_negated(a, b, floor_div(a, safe_divisor(b)));
   }
 };
@@ -97,9 +102,9 @@ struct TruncDiv : Pointwise<2> {
   static constexpr bool keeps_scalar = true;
   static constexpr int cost = 4;
   static constexpr auto check = divisor_not_zero;
-  static auto body(auto a, auto b) {
+  static auto body(auto a, auto b, const graph::Node &node) {
     if (is_float(a.dtype()))
-      return trunc(a / b);
+      return trunc(rounded_step(a / b, node));
     return or_negated(a, b, a / safe_divisor(b));
   }
 };

@@ -10,6 +10,7 @@ namespace {
 
 template <int N> struct Gradient : Pointwise<N> {
   static constexpr int ulps = 4, cost = 24;
+  static constexpr bool is_real_only = true; // complex gradients take conjugates
 };
 
 struct GeluBackward : Gradient<2> {
@@ -125,7 +126,7 @@ struct HardsigmoidBackward : Gradient<2> {
                                     doc = "gradient of hardsigmoid";
   static constexpr int ulps = 1, cost = 4;
   static auto body(auto g, auto x) {
-    return select(x > x.like(-3) && x < x.like(3), g * x.like(1.0 / 6), g.like(0));
+    return select(x > x.like(-3) && x < x.like(3), g * x.like(1.0f / 6.0f), g.like(0));
   }
 };
 
