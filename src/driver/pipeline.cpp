@@ -4,9 +4,12 @@
 #include "passes/graph/assign_layouts.h"
 #include "passes/graph/canonicalise.h"
 #include "passes/graph/common_subexpressions.h"
+#include "passes/graph/forward_slices.h"
 #include "passes/graph/fuse.h"
 #include "passes/graph/materialise.h"
 #include "passes/graph/place_outputs.h"
+#include "passes/graph/place_recurrences.h"
+#include "passes/graph/place_step_outputs.h"
 #include "passes/graph/remove_dead.h"
 #include "passes/graph/sink_reshapes.h"
 #include "passes/graph/update_in_place.h"
@@ -21,15 +24,31 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
       {"canonicalise", graph::canonicalise},
       {"common-subexpressions", graph::common_subexpressions},
       {"sink-reshapes", graph::sink_reshapes},
+      {"forward-slices", graph::forward_slices},
       {"canonicalise", graph::canonicalise},
       {"remove-dead", graph::remove_dead},
       {"place-outputs", graph::place_outputs},
+      {"place-recurrences", graph::place_recurrences},
       {"update-in-place", graph::update_in_place},
       {"assign-layouts", graph::assign_layouts},
       {"materialise", graph::materialise},
       {"fuse", graph::fuse},
   };
   PassManager::run(graph, passes, context);
+}
+
+void run_body_pipeline(graph::Graph &body, PassContext &context) {
+  static constexpr GraphPass passes[] = {
+      {"sink-reshapes", graph::sink_reshapes},
+      {"canonicalise", graph::canonicalise},
+      {"remove-dead", graph::remove_dead},
+      {"place-step-outputs", graph::place_step_outputs},
+      {"place-recurrences", graph::place_recurrences},
+      {"assign-layouts", graph::assign_layouts},
+      {"materialise", graph::materialise},
+      {"fuse", graph::fuse},
+  };
+  PassManager::run(body, passes, context);
 }
 
 void run_loop_pipeline(loop::Kernel &kernel, PassContext &context) {
