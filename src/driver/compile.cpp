@@ -57,7 +57,7 @@ CompiledProgram compile(graph::Graph &graph, const CompileSettings &settings) {
   timer.stage("graph passes");
   KernelSet kernels;
   Machine machine = machine_of(codegen::Target::parse(settings.target));
-  PlanBuilder builder(graph, settings, machine, kernels, report);
+  PlanBuilder builder(graph, settings, machine, kernels, passes, report);
   builder.build();
   timer.stage("lowering");
   kernels.generate(settings, passes, report);

@@ -15,28 +15,37 @@ using runtime::Slot;
 using runtime::Step;
 
 PlanBuilder::PlanBuilder(graph::Graph &graph, const CompileSettings &settings, const Machine &machine,
-                         KernelSet &kernels, CompileReport &report)
+                         KernelSet &kernels, PassContext &passes, CompileReport &report)
     : graph_(graph), context_(graph.context()), settings_(settings), machine_(machine), kernels_(kernels),
-      report_(report) {}
+      passes_(passes), report_(report) {}
 
 void PlanBuilder::build() {
   declare_symbols();
   declare_arguments();
   declare_outputs();
-  for (const auto &node : graph_.nodes()) {
+  emit_nodes(graph_);
+  emit_mutations();
+  describe_outputs();
+  make_sizes_kernel();
+}
+
+void PlanBuilder::emit_nodes(const graph::Graph &graph) {
+  std::vector<const graph::Node *> nodes; // copies join the graph meanwhile
+  for (const auto &node : graph.nodes())
+    nodes.push_back(node.get());
+  for (const graph::Node *node : nodes) {
     if (node->op->kind == OpKind::kExtern)
       emit_extern(*node);
     else if (node->op->name == "group")
       emit_group(*node);
+    else if (node->op->name == "recurrence")
+      emit_recurrence(*node);
     else if (node->op->kind == OpKind::kRegion)
       throw UnsupportedError(std::string(node->op->name) + " has no lowering", {.where = node->location});
     else
       OXYFUEL_CHECK(node->op->kind == OpKind::kView || node->operands.empty(),
                     "operator " + std::string(node->op->name) + " outside of any group");
   }
-  emit_mutations();
-  describe_outputs();
-  make_sizes_kernel();
 }
 
 // Slots and symbols ------------------------------------------------------------------------------------------------
@@ -56,6 +65,7 @@ std::vector<Slot> PlanBuilder::slots(const std::vector<Expr> &es) {
 }
 
 void PlanBuilder::declare_symbols() {
+  declare_counters(graph_);
   plan_.symbol_count = static_cast<int32_t>(graph_.symbols.size());
   for (size_t i = 0; i < graph_.symbols.size(); ++i) {
     slot(context_.var(graph_.symbols[i]));
@@ -237,6 +247,11 @@ void PlanBuilder::emit_group(const graph::Node &node) {
       buffers_[result.get()] = results.back();
       continue;
     }
+    if (auto placed = placed_.find(result.get()); placed != placed_.end()) {
+      results.push_back(placed->second);
+      buffers_[result.get()] = placed->second;
+      continue;
+    }
     auto owned = owned_outputs_.find(result.get());
     bool is_output = owned != owned_outputs_.end();
     Expr elements = layout_elements(context_, result->type, result->layout);
@@ -318,14 +333,14 @@ void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredG
     if (node->op->name == "matmul") {
       const graph::Type &a = node->operands[0]->type;
       info.flops += 2 * elements * hint(a.shape.back());
-      report_.contraction_flops += 2 * elements * hint(a.shape.back());
+      report_.contraction_flops += repetitions_ * 2 * elements * hint(a.shape.back());
     } else if (node->op->name == "convolution") {
       const graph::Type &w = node->operands[1]->type;
       double taps = 1;
       for (int i = 1; i < w.rank(); ++i)
         taps *= hint(w.shape[i]);
       info.flops += 2 * elements * taps;
-      report_.contraction_flops += 2 * elements * taps;
+      report_.contraction_flops += repetitions_ * 2 * elements * taps;
     } else {
       info.flops += elements * node->op->cost;
     }
@@ -334,6 +349,8 @@ void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredG
     info.bytes += bytes(operand->type);
   for (const auto &result : group.results)
     info.bytes += bytes(result->type);
+  info.flops *= repetitions_;
+  info.bytes *= repetitions_;
   std::string name;
   for (size_t i = 0; i < info.fused.size() && i < 4; ++i)
     name += (i ? "_" : "") + info.fused[i];
@@ -385,45 +402,27 @@ void PlanBuilder::emit_extern(const graph::Node &node) {
   }
 }
 
+/// Copies `value` to memory laid out as `layout` in a buffer that exists.
+void PlanBuilder::emit_copy(graph::Value *value, const graph::Layout &layout, int buffer) {
+  Memory memory = memory_of(value);
+  auto region = std::make_shared<graph::Graph>(graph_.shared_context());
+  graph::Value *input = region->add_input(value->type, "value");
+  input->layout = {memory.view.strides, memory.view.offset};
+  graph::Node *copy = region->add(op("copy"), {input}, {{"dtype", value->type.dtype}});
+  copy->result()->layout = layout;
+  region->outputs.push_back(copy->result());
+  graph::Node *group = graph_.add_typed(op("group"), {memory.view.base},
+                                        {{"kind", std::string("loops")}, {"region", region}}, {value->type});
+  group->result()->layout = layout;
+  placed_[group->result()] = buffer;
+  emit_group(*group);
+}
+
 /// Arguments are written last, when all that reads their old contents has run.
 void PlanBuilder::emit_mutations() {
-  for (const graph::Mutation &mutation : graph_.mutations) {
-    if (mutation.value == mutation.target)
-      continue;
-    Memory memory = memory_of(mutation.value);
-    auto region = std::make_shared<graph::Graph>(graph_.shared_context());
-    graph::Value *input = region->add_input(mutation.value->type, "value");
-    input->layout = {memory.view.strides, memory.view.offset};
-    graph::Node *copy = region->add(op("copy"), {input}, {{"dtype", mutation.value->type.dtype}});
-    copy->result()->layout = mutation.target->layout;
-    region->outputs.push_back(copy->result());
-    graph::Node *group = graph_.add_typed(op("group"), {memory.view.base},
-                                          {{"kind", std::string("loops")}, {"region", region}}, {mutation.value->type});
-    group->result()->layout = mutation.target->layout;
-    LoweredGroup lowered = lower_group(*group, machine_);
-    Step step;
-    std::unique_ptr<loop::Kernel> kernel = std::move(lowered.kernels[0]);
-    const KernelCall &call = lowered.calls[0];
-    for (const BufferReference &reference : call.buffers) {
-      step.buffers.push_back(reference.kind == BufferReference::Kind::kOperand ? memory.buffer
-                                                                               : buffers_.at(mutation.target));
-      use(step.buffers.back());
-    }
-    mark_aliasing(*kernel, step.buffers);
-    Expr grid = import(
-        kernel->grid, context_,
-        [&](const Var *v) {
-          return call.sizes[std::find(kernel->sizes.begin(), kernel->sizes.end(), v) - kernel->sizes.begin()];
-        },
-        [](const oxyfuel::Buffer *) -> const oxyfuel::Buffer * { throw InternalError("a grid that loads"); });
-    step.sizes = slots(call.sizes);
-    step.grid = slot(grid);
-    step.scratch_bytes = kernel->scratch_bytes;
-    step.grain = kernel->grain;
-    step.index = kernels_.add(std::move(kernel));
-    name_step(*group, step, lowered);
-    plan_.steps.push_back(std::move(step));
-  }
+  for (const graph::Mutation &mutation : graph_.mutations)
+    if (mutation.value != mutation.target)
+      emit_copy(mutation.value, mutation.target->layout, buffers_.at(mutation.target));
 }
 
 // The sizes kernel ---------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ namespace oxyfuel {
 class PlanBuilder {
 public:
   PlanBuilder(graph::Graph &graph, const CompileSettings &settings, const Machine &machine, KernelSet &kernels,
-              CompileReport &report);
+              PassContext &passes, CompileReport &report);
 
   /// Lowers every group into `kernels` and lays out the plan; entry points are filled in by `finish`.
   void build();
@@ -38,9 +38,13 @@ private:
   bool depends_on_step_symbol(Expr e) const;
 
   void declare_symbols();
+  void declare_counters(const graph::Graph &graph);
   void declare_arguments();
   void declare_outputs();
+  void emit_nodes(const graph::Graph &graph);
   void emit_group(const graph::Node &node);
+  void emit_recurrence(const graph::Node &node);
+  void emit_copy(graph::Value *value, const graph::Layout &layout, int buffer);
   void emit_extern(const graph::Node &node);
   void emit_mutations();
   void describe_outputs();
@@ -53,6 +57,7 @@ private:
   const CompileSettings &settings_;
   const Machine &machine_;
   KernelSet &kernels_;
+  PassContext &passes_; ///< bodies of loops go through their pipeline when memory around them is known
   CompileReport &report_;
   runtime::Plan plan_;
   std::unordered_map<const ExprNode *, runtime::Slot> slots_;
@@ -60,6 +65,9 @@ private:
   std::unordered_map<const graph::Value *, int> buffers_;
   std::unordered_map<const graph::Node *, int> extern_steps_;
   std::unordered_map<const graph::Value *, int> owned_outputs_; ///< base value → output whose memory it is
+  std::unordered_map<const graph::Value *, int> placed_;        ///< results of groups whose memory exists already
+  std::unordered_map<const graph::Node *, int> counters_;       ///< recurrence → symbol
+  double repetitions_ = 1; ///< of the steps that are emitted, at the hints of the symbols
 };
 
 } // namespace oxyfuel

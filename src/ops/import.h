@@ -57,6 +57,7 @@ public:
   GraphBuilder(graph::Graph &graph, std::string location) : graph_(graph), location_(std::move(location)) {}
   graph::Graph &graph() { return graph_; }
   ExprContext &context() { return graph_.context(); }
+  const std::string &location() const { return location_; }
 
   graph::Value *make(std::string_view op, std::vector<graph::Value *> operands,
                      std::map<std::string, graph::Attribute, std::less<>> attributes = {});

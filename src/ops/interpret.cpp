@@ -3,10 +3,13 @@
 // element.
 #include "ops/interpret.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <unordered_map>
 
 #include "ops/evaluate.h"
+#include "ops/recurrence.h"
 #include "ops/reference.h"
 #include "support/error.h"
 
@@ -241,7 +244,42 @@ private:
       state.resize(node.results.size());
       return state;
     }
+    if (node.op->name == "recurrence")
+      return run_recurrence(node);
     throw UnsupportedError("the interpreter does not run " + std::string(node.op->name));
+  }
+
+  std::vector<Tensor> run_recurrence(const Node &node) {
+    Recurrence parts = recurrence_of(node);
+    const std::vector<Tensor> operands = operands_of(node, 0);
+    std::vector<Tensor> state(operands.begin(), operands.begin() + parts.carried), stacked;
+    for (int i = 0; i < parts.stacked; ++i) {
+      const Type &type = node.result(parts.carried + i)->type;
+      stacked.push_back(make_tensor(type.dtype, shape_of(type)));
+    }
+    const int64_t length = size(parts.length);
+    for (int64_t step = 0; step < length; ++step) {
+      const auto time = static_cast<size_t>(parts.reverse ? length - 1 - step : step);
+      std::vector<Tensor> inputs = state;
+      for (size_t i = inputs.size(); i < operands.size(); ++i) {
+        inputs.push_back(operands[i]);
+        if (i >= static_cast<size_t>(parts.carried + parts.sequences))
+          continue;
+        Tensor &slice = inputs.back();
+        const size_t bytes = slice.data.size() / static_cast<size_t>(slice.shape[0]);
+        slice.shape.erase(slice.shape.begin());
+        slice.data.assign(operands[i].data.begin() + static_cast<std::ptrdiff_t>(time * bytes),
+                          operands[i].data.begin() + static_cast<std::ptrdiff_t>((time + 1) * bytes));
+      }
+      std::vector<Tensor> next = run_graph(node, "body", inputs);
+      for (size_t i = 0; i < stacked.size(); ++i) {
+        const std::vector<std::byte> &data = next[state.size() + i].data;
+        std::copy(data.begin(), data.end(), stacked[i].data.begin() + static_cast<std::ptrdiff_t>(time * data.size()));
+      }
+      std::move(next.begin(), next.begin() + parts.carried, state.begin());
+    }
+    std::move(stacked.begin(), stacked.end(), std::back_inserter(state));
+    return state;
   }
 
   const Graph &graph_;

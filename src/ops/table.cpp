@@ -19,10 +19,11 @@ struct Table {
     for (OpTable (*part)() :
          {pointwise_arithmetic, pointwise_compare, pointwise_integer, pointwise_math, pointwise_activation,
           pointwise_gradient, pointwise_complex, pointwise_cast, view_ops, indexed_ops, window_ops, gather_ops,
-          reduction_ops, contraction_ops, scatter_ops, scan_ops, sort_ops, region_ops, aten_arithmetic, aten_factory,
+          reduction_ops, contraction_ops, scatter_ops, scan_ops, sort_ops, region_ops, recurrence_ops, aten_arithmetic, aten_factory,
           aten_view, aten_pad, aten_index, aten_scatter, aten_reduction, aten_contraction, aten_convolution,
           aten_attention, aten_norm, aten_batch_norm, aten_softmax, aten_loss, aten_loss_pair, aten_regular,
-          aten_fold, aten_grid_sample, aten_pool, aten_adaptive_pool, aten_resize, aten_scan, aten_sort, aten_complex})
+          aten_fold, aten_grid_sample, aten_pool, aten_adaptive_pool, aten_resize, aten_recurrence, aten_scan, aten_sort,
+          aten_complex})
       add(part());
   }
 

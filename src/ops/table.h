@@ -32,6 +32,7 @@ OpTable scatter_ops();
 OpTable scan_ops();
 OpTable sort_ops();
 OpTable region_ops();
+OpTable recurrence_ops();
 
 // Import rules of overloads that become several operators.
 OpTable aten_arithmetic();
@@ -55,6 +56,7 @@ OpTable aten_adaptive_pool();
 OpTable aten_resize();
 OpTable aten_fold();
 OpTable aten_grid_sample();
+OpTable aten_recurrence();
 OpTable aten_scan();
 OpTable aten_sort();
 OpTable aten_complex();
