@@ -45,7 +45,9 @@ Values scaled_sum(GraphBuilder &b, const AtenCall &call, int left, int right, bo
   graph::Value *x = operand(b, call, left, dtype), *y = operand(b, call, right, dtype);
   if (!call.has(2) || is_number(call, 2, 1))
     return {b.pointwise(is_difference ? "sub" : "add", {x, y}, dtype, dtype)};
-  graph::Value *alpha = exact_number(b, call, 2, dtype);
+  graph::Value *alpha = b.number(call.arguments[2], dtype);
+  if (is_half(dtype))
+    alpha = b.cast(alpha, dtype);
   if (is_difference)
     alpha = negated(b, alpha);
   return {b.pointwise("add_scaled", {x, y, alpha}, dtype, dtype)};
@@ -83,21 +85,22 @@ Values import_pow_number(GraphBuilder &b, const AtenCall &call) {
     return {b.cast(x, dtype)};
   if (is_number(call, 1, 2))
     return unary("square");
-  if (is_number(call, 1, 3))
-    return unary("cube");
+  if (is_number(call, 1, 3)) // bfloat16 rounds the square too
+    return dtype == DType::kBF16 ? Values{b.pointwise("mul", {unary("square")[0], x}, dtype, dtype)} : unary("cube");
   if (is_integer(dtype) || is_bool(dtype)) {
     int64_t exponent = call.integer(1);
     if (exponent < 0)
       throw UnsupportedError("an integer to a negative power");
     return unary("integer_pow", {{"exponent", exponent}});
   }
-  if (is_number(call, 1, 0.5))
+  bool is_plain = dtype != DType::kF16; // for float16 eager calls pow, which gives +0 for the root of -0
+  if (is_plain && is_number(call, 1, 0.5))
     return unary("sqrt");
-  if (is_number(call, 1, -0.5))
+  if (is_plain && is_number(call, 1, -0.5))
     return unary("rsqrt");
   if (is_number(call, 1, -1))
     return unary("reciprocal");
-  if (is_number(call, 1, -2) && !is_half(dtype)) {
+  if (is_plain && is_number(call, 1, -2)) {
     Term square = term(b, unary("square")[0]);
     return {square.apply("reciprocal").value};
   }
@@ -171,7 +174,7 @@ Values import_nan_to_num(GraphBuilder &b, const AtenCall &call) {
                    : dtype == DType::kF32  ? 3.4028234663852886e38
                    : dtype == DType::kBF16 ? 3.3895313892515355e38
                                            : 65504.0;
-  auto number = [&](int i, double otherwise) { return x.like(call.has(i) ? call.number(i) : otherwise); };
+  auto number = [&](int i, double otherwise) { return x.like(call.has(i) ? call.number(i) : otherwise).to(dtype); };
   Term infinity = x.like(__builtin_inf());
   Term result = choose(is_nan(x), number(1, 0), x);
   result = choose(equal(x, infinity), number(2, largest), result);

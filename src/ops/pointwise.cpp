@@ -117,7 +117,9 @@ std::vector<graph::Value *> import_pointwise(GraphBuilder &b, const AtenCall &ca
     else
       promotion.add_number(number_type(call.arguments.at(i)));
   }
-  DType compute = rule == DTypeRule::kBool || rule == DTypeRule::kReal ? promotion.result() : result;
+  DType compute = result;
+  if (rule == DTypeRule::kBool || (rule == DTypeRule::kReal && is_complex(promotion.result())))
+    compute = promotion.result();
   std::vector<graph::Value *> operands;
   for (int i = 0; i < arity; ++i) {
     graph::Value *value = call.tensor_or_null(i);

@@ -47,6 +47,12 @@ std::vector<graph::Type> infer_pointwise(const graph::Node &node, DTypeRule rule
 std::vector<graph::Value *> import_pointwise(GraphBuilder &b, const AtenCall &call, const OpInfo *op, DTypeRule rule,
                                              int arity, bool keeps_scalar, Attributes attributes);
 
+/// x rounded to the node's compute type when that is a half type: some of eager's kernels do so after every step.
+inline Expr half_step(Expr x, const graph::Node &node) {
+  DType compute = compute_of(node);
+  return opmath_of(compute) == compute ? x : cast(cast(x, compute), x.dtype());
+}
+
 namespace detail {
 
 template <typename T> Expr pointwise_body(std::span<const Expr> x, const graph::Node &node) {

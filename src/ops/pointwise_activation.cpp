@@ -14,8 +14,8 @@ template <int N> struct Activation : Pointwise<N> {
 };
 
 struct Relu : Pointwise<1> {
-  static constexpr std::string_view name = "relu", aten = "aten.relu.default", doc = "x where positive or NaN, else 0";
-  static auto body(auto x) { return is_bool(x.dtype()) ? x : select(x <= x.like(0), x.like(0), x); }
+  static constexpr std::string_view name = "relu", aten = "aten.relu.default", doc = "0 where x is negative, else x: -0 and NaN stay";
+  static auto body(auto x) { return is_bool(x.dtype()) ? x : select(x < x.like(0), x.like(0), x); }
 };
 
 struct Sigmoid : Activation<1> {
@@ -159,7 +159,7 @@ struct Softshrink : Pointwise<1> {
   static Attributes attributes(const AtenCall &call) { return {{"lambda", call.has(1) ? call.number(1) : 0.5}}; }
   static auto body(auto x, const graph::Node &node) {
     auto bound = x.like(number_attribute(node, "lambda"));
-    return select(x > bound, x - bound, select(x < -bound, x + bound, x * x.like(0)));
+    return select(x > bound, x - bound, select(x < -bound, x + bound, select(ne(x, x), x, x.like(0))));
   }
 };
 

@@ -66,8 +66,7 @@ Expr divisor_not_zero(ExprContext &, const graph::Node &node, std::span<const Ex
 
 /// Eager's kernels on two tensors of half type round after every step; with a number as divisor they do not.
 auto rounded_step(auto x, const graph::Node &node) {
-  DType compute = compute_of(node);
-  return node.has("rounds_steps") ? cast(cast(x, compute), x.dtype()) : x;
+  return node.has("rounds_steps") ? half_step(x, node) : x;
 }
 
 /// c10::div_floor_floating: exact where floor(a / b) is not, because a / b may round up to an integer.
@@ -240,7 +239,7 @@ struct Rsqrt : Pointwise<1> {
 };
 
 struct Square : Pointwise<1> {
-  static constexpr std::string_view name = "square", doc = "x * x";
+  static constexpr std::string_view name = "square", aten = "aten.square.default", doc = "x * x";
   static auto body(auto x) { return is_bool(x.dtype()) ? x : x * x; }
 };
 

@@ -45,14 +45,18 @@ struct SigmoidBackward : Gradient<2> {
   static constexpr std::string_view name = "sigmoid_backward", aten = "aten.sigmoid_backward.default",
                                     doc = "gradient of sigmoid from its result";
   static constexpr int ulps = 0, cost = 3;
-  static auto body(auto g, auto y) { return g * (y.like(1) - y) * y; }
+  static auto body(auto g, auto y, const graph::Node &node) {
+    // Eager's float16 kernel rounds after every step, its bfloat16 kernel does not.
+    auto step = [&](auto x) { return compute_of(node) == DType::kF16 ? cast(cast(x, DType::kF16), x.dtype()) : x; };
+    return step(g * step(y.like(1) - y)) * y;
+  }
 };
 
 struct TanhBackward : Gradient<2> {
   static constexpr std::string_view name = "tanh_backward", aten = "aten.tanh_backward.default",
                                     doc = "gradient of tanh from its result";
   static constexpr int ulps = 0, cost = 3;
-  static auto body(auto g, auto y) { return g * (y.like(1) - y * y); }
+  static auto body(auto g, auto y) { return g * fma(-y, y, y.like(1)); }
 };
 
 struct ThresholdBackward : Gradient<2> {
@@ -72,7 +76,7 @@ struct HardtanhBackward : Gradient<2> {
   static Attributes attributes(const AtenCall &call) { return {{"min", call.number(2)}, {"max", call.number(3)}}; }
   static auto body(auto g, auto x, const graph::Node &node) {
     auto low = x.like(number_attribute(node, "min")), high = x.like(number_attribute(node, "max"));
-    return select(x <= low || x >= high, g.like(0), g);
+    return select(x > low && x < high, g, g.like(0));
   }
 };
 
@@ -137,7 +141,7 @@ struct HardswishBackward : Gradient<2> {
   static auto body(auto g, auto x) {
     auto three = x.like(3);
     auto inside = g * ((x / three) + x.like(0.5));
-    return select(x <= -three, g.like(0), select(x < three, inside, g));
+    return select(x <= -three, g.like(0), select(x >= three, g, inside));
   }
 };
 

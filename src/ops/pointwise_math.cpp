@@ -174,13 +174,17 @@ struct Xlogy : Function<2> {
   static constexpr std::string_view name = "xlogy", doc = "a * log(b), 0 where a is 0 unless b is NaN",
                                     aten = "aten.xlogy.Tensor aten.xlogy.Scalar_Self aten.xlogy.Scalar_Other "
                                            "aten.special_xlogy.default";
-  static auto body(auto a, auto b) { return select(ne(b, b), b, select(eq(a, a.like(0)), a.like(0), a * log(b))); }
+  static auto body(auto a, auto b, const graph::Node &node) {
+    return select(ne(b, b), b, select(eq(a, a.like(0)), a.like(0), a * half_step(log(b), node)));
+  }
 };
 
 struct Xlog1py : Function<2> {
   static constexpr std::string_view name = "xlog1py", aten = "aten.special_xlog1py.default",
                                     doc = "a * log1p(b), 0 where a is 0 unless b is NaN";
-  static auto body(auto a, auto b) { return select(ne(b, b), b, select(eq(a, a.like(0)), a.like(0), a * log1p(b))); }
+  static auto body(auto a, auto b, const graph::Node &node) {
+    return select(ne(b, b), b, select(eq(a, a.like(0)), a.like(0), a * half_step(log1p(b), node)));
+  }
 };
 
 struct Logaddexp : Function<2> {
@@ -221,7 +225,7 @@ struct Logit : Function<1> {
       auto low = x.like(number_attribute(node, "eps")), high = x.like(1) - low;
       x = select(x < low, low, select(x > high, high, x));
     }
-    return log(x / (x.like(1) - x));
+    return log(half_step(x / half_step(x.like(1) - x, node), node));
   }
 };
 
