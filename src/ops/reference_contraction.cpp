@@ -83,7 +83,7 @@ std::vector<Tensor> reference_convolution(const Call &call) {
 }
 
 // softmax(q kᵀ * scale + mask) v, in double; logsumexp of the scores beside it. A row with nothing to attend to is
-// zero.
+// zero, and its logsumexp.
 std::vector<Tensor> reference_attention(const Call &call) {
   const Tensor &q = *call.operands[0], &k = *call.operands[1], &v = *call.operands[2];
   const Tensor *mask = call.operands.size() > 3 ? call.operands[3] : nullptr;
@@ -131,7 +131,7 @@ std::vector<Tensor> reference_attention(const Call &call) {
       set_number(results[0], row * width + e, sum == 0 ? 0 : value / sum);
     }
     if (results.size() > 1)
-      set_number(results[1], row, sum == 0 ? kNever : most + std::log(sum));
+      set_number(results[1], row, sum == 0 ? 0 : most + std::log(sum)); // as eager
   });
   return results;
 }

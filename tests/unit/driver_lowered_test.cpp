@@ -56,6 +56,31 @@ TEST(DriverLowered, Scans) {
     }
 }
 
+TEST(DriverLowered, Attention) {
+  auto check = [](const std::string &shapes, const std::string &attributes, std::vector<Tensor> inputs, bool has_mask,
+                  const std::string &results) {
+    check_group("graph @main(" + shapes + ") symbols(s0 in [1, inf) hint 64) {\n  " + results +
+                    " = attention(%q, %k, %v, " + (has_mask ? "%m" : "null") +
+                    ") {scale = 0.3, causal = " + attributes + "}\n  return %0, %1\n}",
+                "attention", inputs, {inputs[1].shape[2]}, 4e-6, run_compiled);
+  };
+  for (int64_t queries : {1, 3, 30, 70}) {
+    std::string n = std::to_string(queries), results = "%0: f32[2, 4, " + n + ", 40], %1: f32[2, 4, " + n + "]";
+    for (int64_t keys : {1, 19, 300}) {
+      std::string shapes = "%q: f32[2, 4, " + n + ", 24], %k: f32[2, 2, s0, 24], %v: f32[2, 2, s0, 40]";
+      std::vector<Tensor> inputs{random_tensor(DType::kF32, {2, 4, queries, 24}, 1),
+                                 random_tensor(DType::kF32, {2, 2, keys, 24}, 2),
+                                 random_tensor(DType::kF32, {2, 2, keys, 40}, 3)};
+      check(shapes, "false", inputs, false, results);
+      check(shapes, "true", inputs, false, results);
+      inputs.push_back(random_tensor(DType::kF32, {2, 1, queries, keys}, 4));
+      check(shapes + ", %m: f32[2, 1, " + n + ", s0]", "false", inputs, true, results);
+      inputs[3] = random_tensor(DType::kBool, {2, 1, 1, keys}, 4);
+      check(shapes + ", %m: bool[2, 1, 1, s0]", "false", inputs, true, results);
+    }
+  }
+}
+
 TEST(DriverLowered, Sorts) {
   for (const char *dtype : {"f32", "f64", "bf16", "u8", "i64"})
     for (const char *descending : {"false", "true"}) {
