@@ -48,7 +48,7 @@ Term binned(GraphBuilder &b, Term x, int axis, int64_t m, double outside) {
   Bins bins = bins_of(b, n, m);
   Term k = numbers(b, context.integer(bins.longest), 2, 1);
   Term place = combine("minimum", bins.start.unsqueeze(1) + k, k.like(double(n - 1)));
-  Term found = {&b, b.make("index_select", {x.value, place.value}, {{"axis", int64_t(axis)}})};
+  Term found = {&b, b.make("index_select", {x.value, place.value}, {{"axis", int64_t(axis)}, {"unchecked", true}})};
   Shape mask(found.rank(), context.integer(1));
   mask[axis] = context.integer(m), mask[axis + 1] = context.integer(bins.longest);
   Term inside = (bins.length.unsqueeze(1) > k).reshape(mask);

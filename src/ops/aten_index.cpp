@@ -25,6 +25,8 @@ const graph::Type &result_type(const AtenCall &call) { return call.results.at(0)
 Values import_index(GraphBuilder &b, const AtenCall &call) {
   Values operands = places_of(call, 1);
   operands.insert(operands.begin(), call.value(0));
+  if (call.overload == "aten._unsafe_index.Tensor")
+    return {b.make("index", operands, {{"unchecked", true}})};
   return {b.make("index", operands)};
 }
 
@@ -100,7 +102,7 @@ Values import_masked_index(GraphBuilder &b, const AtenCall &call) {
     Term place = term(b, places[i]), last{&b, b.scalar_size(x.size(static_cast<int>(i)) - 1, place.dtype())};
     operands.push_back(combine("minimum", combine("maximum", place, place.like(0)), last).value);
   }
-  Term found = {&b, b.make("index", operands)};
+  Term found = {&b, b.make("index", operands, {{"unchecked", true}})};
   Term fill = {&b, b.cast(b.number(call.arguments.at(3), x.dtype()), x.dtype())};
   return {choose(term(b, call.value(1)), found, fill).value};
 }

@@ -139,7 +139,7 @@ Term resample(GraphBuilder &b, Term x, int place, const Axis &axis, Mode mode) {
   shape[place] = axis.out;
   bool is_nearest = mode == Mode::kNearest || mode == Mode::kNearestExact;
   for (const Tap &tap : taps_of(b, axis, mode, x.dtype())) {
-    Term found = {&b, b.make("index_select", {x.value, tap.place.value}, {{"axis", int64_t(place)}})};
+    Term found = {&b, b.make("index_select", {x.value, tap.place.value}, {{"axis", int64_t(place)}, {"unchecked", true}})};
     if (is_nearest)
       return found;
     Term part = found * tap.weight.reshape(shape);

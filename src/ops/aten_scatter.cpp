@@ -242,7 +242,7 @@ Values import_masked_scatter(GraphBuilder &b, const AtenCall &call) {
   Expr available = graph::element_count(b.context(), source.shape());
   if (available.is_const(0))
     return {x.value};
-  Term taken = {&b, b.make("index", {source.reshape({available}).value, place.value})};
+  Term taken = {&b, b.make("index", {source.reshape({available}).value, place.value}, {})};
   return {choose(flat_mask, taken, x.reshape({n})).reshape(x.shape()).value};
 }
 

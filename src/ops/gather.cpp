@@ -1,4 +1,5 @@
-// Elements at places that tensors give. Places are checked as eager does (`check`) and clamped, so that memory is safe.
+// Elements at places that tensors give. Places are checked as eager does (`check`) unless the node is `unchecked` (its rule knows
+// that they are in range), and clamped, so that memory is safe.
 #include "ops/shape.h"
 #include "ops/table.h"
 #include "support/error.h"
@@ -10,6 +11,8 @@ namespace {
 using graph::Node;
 using graph::Type;
 using Index = std::span<const Expr>;
+
+bool is_unchecked(const Node &node) { return node.get_or<bool>("unchecked", false); }
 
 /// 0 <= index < size, for operators that take no negative index.
 Expr in_range(Expr index, Expr size) {
@@ -86,6 +89,8 @@ Expr index_element(ExprContext &, const Node &node, Index index, const ReadOpera
 }
 
 Expr index_check(ExprContext &context, const Node &node, Index index, const ReadOperand &read) {
+  if (is_unchecked(node))
+    return {};
   Expr result = context.boolean(true);
   for_each_place(node, plan_index(node), index, read,
                  [&](int, Expr place, Expr size) { result = result && index_in_range(place, size); });
@@ -138,6 +143,8 @@ Expr index_select_element(ExprContext &, const Node &node, Index index, const Re
 }
 
 Expr index_select_check(ExprContext &, const Node &node, Index index, const ReadOperand &read) {
+  if (is_unchecked(node))
+    return {};
   return in_range(read(1, select_places(node, index), {}), node.operands[0]->type.shape[node.get<int64_t>("axis")]);
 }
 
