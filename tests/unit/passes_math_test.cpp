@@ -74,17 +74,18 @@ double erfinv_reference(double x) {
 }
 
 const Function kFunctions[] = {
-    {"exp", exp, std::exp, 2},       {"exp2", exp2, std::exp2, 2},
-    {"expm1", expm1, std::expm1, 2}, {"log", log, std::log, 2},
-    {"log2", log2, std::log2, 2},    {"log10", log10, std::log10, 2},
-    {"log1p", log1p, std::log1p, 2}, {"sin", sin, std::sin, 2},
-    {"cos", cos, std::cos, 2},       {"tan", tan, std::tan, 1},
-    {"asin", asin, std::asin, 2},    {"acos", acos, std::acos, 2},
-    {"atan", atan, std::atan, 2},    {"sinh", sinh, std::sinh, 1},
-    {"cosh", cosh, std::cosh, 1},    {"tanh", tanh, std::tanh, 2},
-    {"asinh", asinh, std::asinh, 1}, {"acosh", acosh, std::acosh, 1},
-    {"atanh", atanh, std::atanh, 1}, {"erf", erf, std::erf, 2},
-    {"erfc", erfc, std::erfc, 1},    {"erfinv", erfinv, erfinv_reference, 1},
+    {"exp", exp, std::exp, 2},          {"exp2", exp2, std::exp2, 2},
+    {"expm1", expm1, std::expm1, 2},    {"log", log, std::log, 2},
+    {"log2", log2, std::log2, 2},       {"log10", log10, std::log10, 2},
+    {"log1p", log1p, std::log1p, 2},    {"sin", sin, std::sin, 2},
+    {"cos", cos, std::cos, 2},          {"tan", tan, std::tan, 1},
+    {"asin", asin, std::asin, 2},       {"acos", acos, std::acos, 2},
+    {"atan", atan, std::atan, 2},       {"sinh", sinh, std::sinh, 1},
+    {"cosh", cosh, std::cosh, 1},       {"tanh", tanh, std::tanh, 2},
+    {"asinh", asinh, std::asinh, 1},    {"acosh", acosh, std::acosh, 1},
+    {"atanh", atanh, std::atanh, 1},    {"erf", erf, std::erf, 2},
+    {"erfc", erfc, std::erfc, 1},       {"erfinv", erfinv, erfinv_reference, 1},
+    {"lgamma", lgamma, std::lgamma, 1},
 };
 
 class Unary : public ::testing::TestWithParam<Function> {

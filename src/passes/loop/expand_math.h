@@ -47,8 +47,9 @@
 //   hypot       0.50     12
 //   nextafter   0.00     20
 //
-// lgamma is the C library's float function. digamma is within 2^-23 of max(1, |digamma(x)|): near its zeros eager has
-// no relative accuracy either. erfinv in float64 is within 4 units, nextafter exact.
+// log and log10 have their largest error over every 255th float. lgamma is the C library's double function, rounded
+// once. digamma is within 2^-23 of max(1, |digamma(x)|): next to its zeros neither it nor eager's is relatively
+// accurate. erfinv in float64 is within 1.7 units over two million random arguments, nextafter exact.
 #pragma once
 
 #include "ir/expr.h"
