@@ -97,7 +97,7 @@ class Importer:
         self.examples = examples
         self.is_static = static
         self.refused = frozenset(refused)
-        self.graph = _C.Graph(module.__class__.__name__ if False else "main")
+        self.graph = _C.Graph("main")
         self.symbols = SymbolTable(self.graph)
         self.result = Imported(self.graph)
         self.values: dict[fx.Node, Any] = {}
@@ -105,6 +105,8 @@ class Importer:
         self.inputs: list[Any] = []
         self.mutated: dict[fx.Node, fx.Node] = {}
         self.program_outputs: dict[tuple[Any, ...], int] = {}
+        self.owners: dict[int, int] = {}
+        self.copies: dict[tuple[int, int], Any] = {}
 
     def run(self) -> Imported:
         nodes = list(self.module.graph.nodes)
@@ -198,7 +200,7 @@ class Importer:
             return value  # a graph that a higher-order operator calls
         dtype = self.check_tensor(value, f"constant {node.target}")
         made = self.graph.add_input(dtype, list(value.shape), list(value.stride()), str(node.target), True)
-        self.result.constants.append(value.detach())
+        self.result.constants.append(value)
         return made
 
     def add_constants(self) -> None:
@@ -315,6 +317,8 @@ class Importer:
         found = self.values[condition] if isinstance(condition, fx.Node) else condition
         if isinstance(found, (bool, int)) and found:
             return
+        if isinstance(found, _C.Expr) and found.constant:
+            return
         if not isinstance(found, _C.Expr):
             raise _C.UnsupportedError("an assertion on a number that is not a size")
         call = ExternCall(
@@ -385,7 +389,8 @@ class Importer:
             name=name,
             location=location,
         )
-        made = self.add_extern(call, operands, types, strides, integers, is_pure=is_operator and is_pure(node.target))
+        is_droppable = is_operator and not binds and is_pure(node.target)
+        made = self.add_extern(call, operands, types, strides, integers, is_pure=is_droppable)
         self.result.declined.append(Declined(name, reason, location))
         filled: list[Any] = []
         for leaf in leaves:
@@ -474,8 +479,21 @@ class Importer:
         self.check_tensor(value, "a result")
         if (view := self.view_recipe(value, storages)) is not None:
             return view
-        strides = self.symbols.sizes(value.stride())
-        return ("result", self.program_output(made, strides))
+        made = self.apart(made, value.untyped_storage()._cdata, storages)
+        return ("result", self.program_output(made, self.symbols.sizes(value.stride())))
+
+    def apart(self, made: Any, storage: int, storages: dict[int, fx.Node]) -> Any:
+        """The value, copied where the graph has it in memory that eager would not share with it (`x.clone()`)."""
+        if made.is_view_of_input:
+            is_shared = storage in storages
+        else:
+            is_shared = self.owners.setdefault(made.base, storage) == storage
+        if is_shared:
+            return made
+        key = (id(made), storage)
+        if key not in self.copies:
+            (self.copies[key],) = self.graph.add("copy", [made], {"dtype": made.dtype})
+        return self.copies[key]
 
     def integer_recipe(self, expression: Any) -> tuple[Any, ...]:
         for node, position in self.placeholders.items():

@@ -80,6 +80,13 @@ void CallState::read_tensor(size_t i, int32_t position) {
     throw std::runtime_error("oxyfuel: argument " + std::to_string(position) + " is not in the CPU's memory");
   if (!from_dlpack(view.dtype, dtypes[i]))
     throw std::runtime_error("oxyfuel: argument " + std::to_string(position) + " has an element type without a name");
+  if (!view.data && end_of(view) && position < signature.argument_count) {
+    // One of autograd's zeros, which have no memory: real zeros take its place.
+    nb::object zeros = nb::handle(tensor).attr("clone")();
+    tensor = zeros.ptr();
+    PyList_SetItem(arguments.ptr(), position, zeros.release().ptr());
+    view = seen(tensor);
+  }
   tensors[i] = tensor;
   data[i] = static_cast<char *>(view.data) + view.byte_offset;
   shapes[i] = view.shape;

@@ -7,7 +7,9 @@
 
 NB_MODULE(_C, module) {
   namespace python = oxyfuel::python;
+  namespace nb = nanobind;
   module.doc() = "Oxyfuel's compiler and runtime; the package `oxyfuel` is what users see.";
+  nb::set_leak_warnings(false); // compiled functions live until the process ends
   module.attr("version") = OXYFUEL_VERSION;
   module.attr("abi_version") = static_cast<int>(kOxyfuelAbiVersion);
   module.def("cpu_features", [] { return oxyfuel::describe_features(oxyfuel::cpu_info().features); },

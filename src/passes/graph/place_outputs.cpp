@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ops/op.h"
 #include "passes/graph/fuse_state.h"
@@ -85,14 +86,14 @@ private:
     if (is_copy(value)) {
       Value *source = value->producer->operands[0];
       bool shared_copy = std::count(graph_.outputs.begin(), graph_.outputs.end(), value) > 1;
-      if (is_computed(view_base(source)) && is_free_for(source) && !shared_copy && pass_.spend_fuel()) {
+      if (is_computed(view_base(source)) && !claims_.count(view_base(source)) && !shared_copy && pass_.spend_fuel()) {
         graph_.outputs[i] = value = source;
         claim(source);
         changed_ = true;
       }
     }
     Value *base = view_base(value);
-    if (!base->producer)
+    if (!base->producer && has_strides(value, graph_.output_layouts[i].strides))
       return; // an argument, or a view of one
     if (base->producer->op->kind == OpKind::kExtern && base == value)
       return;
@@ -103,13 +104,19 @@ private:
       fits(value, base, graph_.output_layouts[i].strides);
     }
     claim(value);
+    placed_.insert(base);
+  }
+
+  bool has_strides(Value *value, const std::vector<Expr> &expected) {
+    std::optional<StridedView> view = as_strided(graph_.context(), value);
+    return view && (expected.empty() || same_strides(value->type, view->strides, expected));
   }
 
   /// Whether the result can be its base's memory with the expected strides; sets the base's layout for that.
   bool fits(Value *value, Value *base, const std::vector<Expr> &expected) {
     if (!is_whole(value) || !is_free_for(value))
       return false;
-    if (value == base) {
+    if (value == base && !placed_.count(base)) {
       if (!expected.empty() && base->layout.strides.empty() && is_dense(value->type, expected) &&
           !same_strides(value->type, expected, contiguous_strides(graph_.context(), value->type.shape))) {
         base->layout.strides = expected;
@@ -126,6 +133,7 @@ private:
   PassContext &pass_;
   bool changed_ = false;
   std::unordered_map<Value *, Value *> claims_;
+  std::unordered_set<const Value *> placed_; ///< memory whose strides an output has decided
 };
 
 } // namespace
