@@ -191,8 +191,13 @@ private:
     for (int i = 0; i < plan_.domain.rank(); ++i)
       if (plan_.domain.is_folded[i])
         elements *= *plan_.domain.extents[i].constant();
+    if (!schedule_.is_vector_folded)
+      return elements * tile_lanes_count();
     return elements + schedule_.width; // whole vectors may be read past the end
   }
+
+  /// Results that are computed side by side where lanes lie along an unfolded axis; each has a row of its own.
+  int64_t tile_lanes_count() const { return static_cast<int64_t>(schedule_.width) * schedule_.unroll; }
 
   /// Element of a kept row at the present place on the folded axes.
   Expr row_index(const VarMap &vars) {
@@ -200,7 +205,7 @@ private:
     for (int i = 0; i < plan_.domain.rank(); ++i)
       if (plan_.domain.is_folded[i])
         index = index * ranges_[i].extent + vars.at(plan_.domain.vars[i]);
-    return index;
+    return schedule_.is_vector_folded ? index : index * tile_lanes_count() + row_lane_;
   }
 
   struct Accumulator {
@@ -414,6 +419,7 @@ private:
     Expr base = tile.base ? tile.base + static_cast<int64_t>(u) * schedule_.width : context().integer(0);
     lanes(vars, base, tile.lanes, [&](VarMap &inner, Expr lane) {
       Expr at = context().integer(static_cast<int64_t>(u) * schedule_.width) + lane;
+      row_lane_ = at;
       for (const Accumulator &a : accumulators_)
         finish_fold(a, inner, context().load(a.total, at),
                     a.position ? context().load(a.total_position, at) : Expr());
@@ -494,6 +500,7 @@ private:
   std::vector<AxisRange> ranges_;
   std::vector<Accumulator> accumulators_;
   std::map<const LoopsPlan::Row *, Buffer *> rows_;
+  Expr row_lane_; ///< in the tile, where lanes lie along an unfolded axis
 };
 
 /// The second kernel of a split reduction: adds up the parts of each result in order and stores the group's results.
