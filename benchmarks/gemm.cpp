@@ -7,7 +7,7 @@
 #include "ops/op.h"
 #include "passes/graph/fuse.h"
 #include "passes/loop/expand_math.h"
-#include "passes/lower/lower.h"
+#include "passes/lower/contraction.h"
 #include "runtime/host_table.h"
 #include "runtime/threads.h"
 #include "support/cpu.h"
@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 
@@ -41,7 +42,8 @@ Machine machine_of(const codegen::Target &target) {
 /// A program of one group, compiled, with memory of its own.
 class Program {
 public:
-  Program(const std::string &text, codegen::CompileOptions options, const std::string &name) {
+  Program(const std::string &text, codegen::CompileOptions options, const std::string &name,
+          const std::optional<ContractionSchedule> &schedule) {
     graph_ = graph::parse(text);
     PassContext context;
     graph::fuse(*graph_, context);
@@ -49,7 +51,7 @@ public:
       if (node->op->name == "group")
         group_ = node.get();
     double start = seconds();
-    lowered_ = lower_contraction(*group_, machine_of(options.target));
+    lowered_ = lower_contraction_as(*group_, machine_of(options.target), schedule);
     lowering_ms = (seconds() - start) * 1e3;
     std::mt19937 random(3);
     for (const graph::Value *operand : group_->operands)
@@ -150,72 +152,109 @@ private:
   std::vector<Step> steps_;
 };
 
-struct Shape {
-  const char *name;
-  int64_t m, n, k;
-  enum Form { kLinear, kProduct, kGelu } form = kLinear;
-  const char *dtype = "f32";
+/// What is measured: a program of one contraction and what it costs.
+struct Case {
+  std::string name, text;
+  double flops = 0, bytes = 0;            ///< bytes: of B
+  std::function<double(Program &)> error; ///< empty: not checked
 };
 
-std::string text_of(const Shape &s) {
-  auto type = [&](std::initializer_list<int64_t> sizes) {
-    std::string text = std::string(s.dtype) + "[";
-    for (int64_t size : sizes)
-      text += (text.back() == '[' ? "" : ", ") + std::to_string(size);
-    return text + "]";
-  };
-  std::string out = type({s.m, s.n});
-  if (s.form == Shape::kProduct)
-    return "graph @main(%x: " + type({s.m, s.k}) + ", %w: " + type({s.k, s.n}) + ") {\n%0: " + out +
-           " = matmul(%x, %w)\nreturn %0\n}";
-  std::string text = "graph @main(%x: " + type({s.m, s.k}) + ", %w: " + type({s.n, s.k}) +
-                     " static, %b: " + type({s.n}) + ") {\n%t: " + type({s.k, s.n}) +
-                     " = permute(%w) {dims = [1, 0]}\n%0: " + out + " = matmul(%x, %t)\n%1: " + out +
-                     " = add(%0, %b)\n";
-  if (s.form == Shape::kGelu)
-    return text + "%2: " + out + " = gelu(%1) {approximate = \"none\"}\nreturn %2\n}";
-  return text + "return %1\n}";
+std::string list(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
 }
 
-/// Largest error of some elements, against double; with no epilogue but the bias, which is third.
-double error_of(const Shape &s, Program &program) {
-  auto at = [&](const void *data, int64_t i) {
-    return std::strcmp(s.dtype, "f32") == 0 ? static_cast<double>(static_cast<const float *>(data)[i])
-                                            : float_from_bf16(static_cast<const uint16_t *>(data)[i]);
-  };
+double number_at(const std::string &dtype, const void *data, int64_t i) {
+  return dtype == "f32" ? static_cast<double>(static_cast<const float *>(data)[i])
+                        : static_cast<double>(float_from_bf16(static_cast<const uint16_t *>(data)[i]));
+}
+
+enum class Form { kLinear, kProduct, kGelu };
+
+/// Largest error of some elements against double, relative to the sum of magnitudes.
+double matrix_error(int64_t m, int64_t n, int64_t k, Form form, const std::string &dtype, Program &program) {
+  auto at = [&](const void *data, int64_t i) { return number_at(dtype, data, i); };
   double worst = 0;
   std::mt19937 random(5);
   for (int i = 0; i < 200; ++i) {
-    int64_t row = random() % static_cast<uint64_t>(s.m), col = random() % static_cast<uint64_t>(s.n);
+    int64_t row = random() % static_cast<uint64_t>(m), col = random() % static_cast<uint64_t>(n);
     if (i < 20)
-      row = s.m - 1 - i % s.m, col = s.n - 1;
-    double sum = s.form == Shape::kProduct ? 0.0 : at(program.operand(2), col);
+      row = m - 1 - i % m, col = n - 1;
+    double sum = form == Form::kProduct ? 0.0 : at(program.operand(2), col);
     double scale = 1e-30;
-    for (int64_t k = 0; k < s.k; ++k) {
-      int64_t place = s.form == Shape::kProduct ? k * s.n + col : col * s.k + k;
-      double product = at(program.operand(0), row * s.k + k) * at(program.operand(1), place);
+    for (int64_t j = 0; j < k; ++j) {
+      int64_t place = form == Form::kProduct ? j * n + col : col * k + j;
+      double product = at(program.operand(0), row * k + j) * at(program.operand(1), place);
       sum += product;
       scale += std::abs(product);
     }
-    if (s.form == Shape::kGelu)
+    if (form == Form::kGelu)
       sum = 0.5 * sum * (1 + std::erf(sum * std::sqrt(0.5)));
-    worst = std::max(worst, std::abs(at(program.result(), row * s.n + col) - sum) / scale);
+    worst = std::max(worst, std::abs(at(program.result(), row * n + col) - sum) / scale);
   }
   return worst;
 }
 
-void measure(const Shape &s, const codegen::CompileOptions &options, int threads) {
-  std::string name = std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
-  Program program(text_of(s), options, name);
+/// kLinear, kGelu: x [m, k] times a weight [n, k] transposed, plus a bias; kProduct: x [m, k] times y [k, n].
+Case matrix(const std::string &name, int64_t m, int64_t n, int64_t k, Form form = Form::kLinear,
+            const std::string &dtype = "f32") {
+  auto type = [&](const std::vector<int64_t> &sizes) { return dtype + "[" + list(sizes) + "]"; };
+  Case c;
+  c.name = name + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " + dtype;
+  c.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  c.bytes = static_cast<double>(n * k) * (dtype == "f32" ? 4 : 2);
+  c.error = [=](Program &program) { return matrix_error(m, n, k, form, dtype, program); };
+  std::string out = type({m, n});
+  if (form == Form::kProduct) {
+    c.text = "graph @main(%x: " + type({m, k}) + ", %w: " + type({k, n}) + ") {\n%0: " + out +
+             " = matmul(%x, %w)\nreturn %0\n}";
+    return c;
+  }
+  c.text = "graph @main(%x: " + type({m, k}) + ", %w: " + type({n, k}) + " static, %b: " + type({n}) +
+           ") {\n%t: " + type({k, n}) + " = permute(%w) {dims = [1, 0]}\n%0: " + out + " = matmul(%x, %t)\n%1: " + out +
+           " = add(%0, %b)\n";
+  c.text += form == Form::kGelu ? "%2: " + out + " = gelu(%1) {approximate = \"none\"}\nreturn %2\n}" : "return %1\n}";
+  return c;
+}
+
+/// A square convolution with bias and relu; channels last in memory, or first.
+Case convolution(const std::string &name, int64_t channels, int64_t size, int64_t outputs, int64_t kernel,
+                 int64_t stride, int64_t groups = 1, bool is_last = true, const std::string &dtype = "f32") {
+  int64_t padding = kernel / 2, out = (size + 2 * padding - kernel) / stride + 1;
+  auto type = [&](int64_t c, int64_t extent) {
+    std::string strides = is_last ? " strides(" + list({c * extent * extent, 1, c * extent, c}) + ")" : "";
+    return dtype + "[" + list({1, c, extent, extent}) + "]" + strides;
+  };
+  std::string result = type(outputs, out);
+  Case c;
+  c.name = name + " " + std::to_string(channels) + "x" + std::to_string(size) + " to " + std::to_string(outputs) +
+           ", " + std::to_string(kernel) + "/" + std::to_string(stride) + (groups > 1 ? " grouped" : "") +
+           (is_last ? "" : " first");
+  c.flops = 2.0 * static_cast<double>(outputs * out * out) * static_cast<double>(channels / groups * kernel * kernel);
+  c.bytes = static_cast<double>(channels * size * size + outputs * out * out) * 4; // what moves
+  c.text = "graph @main(%x: " + type(channels, size) + ", %w: " + dtype + "[" +
+           list({outputs, channels / groups, kernel, kernel}) + "] static, %b: " + dtype + "[" + list({outputs, 1, 1}) +
+           "]) {\n%0: " + result + " = convolution(%x, %w) {stride = [" + list({stride, stride}) + "], padding = [" +
+           list({padding, padding}) + "], dilation = [1, 1], groups = " + std::to_string(groups) + "}\n%1: " + result +
+           " = add(%0, %b)\n%2: " + result + " = relu(%1)\nreturn %2\n}";
+  return c;
+}
+
+void measure(const Case &c, const codegen::CompileOptions &options, int threads,
+             const std::optional<ContractionSchedule> &schedule) {
+  std::string name = c.name;
+  std::replace_if(name.begin(), name.end(), [](char letter) { return letter == ' ' || letter == '/'; }, '_');
+  Program program(c.text, options, name, schedule);
   runtime::Region region(threads), single(1);
   double start = seconds();
   program.run(region, true);
   double pack_ms = (seconds() - start) * 1e3;
-  double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  double bytes = static_cast<double>(s.n * s.k) * static_cast<double>(std::strcmp(s.dtype, "f32") == 0 ? 4 : 2);
-  auto turns = static_cast<int>(std::max(1.0, 2e9 / flops));
-  double best[2] = {0, 0}, peak = 0;
-  for (int round = 0; round < 7; ++round) {
+  // Many short rounds, of which the best counts: other processes take the cores now and then.
+  auto turns = static_cast<int>(std::max(1.0, 2e8 / std::max(c.flops, c.bytes * 4)));
+  double best[2] = {0, 0}, peak = 0, deadline = seconds() + 0.6;
+  for (int round = 0; round < 5 || seconds() < deadline; ++round) {
     for (int which = 0; which < 2; ++which) {
       runtime::Region &used = which ? region : single;
       program.run(used, false);
@@ -224,17 +263,65 @@ void measure(const Shape &s, const codegen::CompileOptions &options, int threads
         program.run(used, false);
       best[which] = std::max(best[which], turns / (seconds() - start));
     }
-    peak = std::max(peak, measure_peak(options.target.vector_bits));
+    if (round < 5)
+      peak = std::max(peak, measure_peak(options.target.vector_bits));
   }
-  double gflops = flops * 1e-9;
-  std::printf("%-10s %-18s %-4s %7.1f GF/s %5.1f %%  %7.1f on %d threads %5.1f %%  %5.1f GB/s %5.1f  pack %.2f ms, "
-              "compiled in %.1f + %.1f "
-              "ms, error %.1e\n    %s grid %ld\n",
-              s.name, name.c_str(), s.dtype, best[0] * gflops, best[0] * gflops / peak * 100, best[1] * gflops, threads,
-              best[1] * gflops / peak / threads * 100, best[0] * bytes * 1e-9, best[1] * bytes * 1e-9, pack_ms,
-              program.lowering_ms, program.compile_ms, error_of(s, program), program.schedule().c_str(),
-              static_cast<long>(program.grid()));
+  double work = c.flops * 1e-9, traffic = c.bytes * 1e-9;
+  std::printf("%-34s %7.1f GF/s %5.1f %%, %d threads %7.1f %5.1f %%  %6.1f GB/s %6.1f  %7.1f us  pack %.2f ms, "
+              "compiled in %.1f + %.1f ms",
+              c.name.c_str(), best[0] * work, best[0] * work / peak * 100, threads, best[1] * work,
+              best[1] * work / peak / threads * 100, best[0] * traffic, best[1] * traffic, 1e6 / best[0], pack_ms,
+              program.lowering_ms, program.compile_ms);
+  if (c.error)
+    std::printf(", error %.1e", c.error(program));
+  std::printf("\n    %s grid %ld\n", program.schedule().c_str(), static_cast<long>(program.grid()));
   std::fflush(stdout);
+}
+
+std::vector<Case> cases() {
+  return {
+      matrix("bert", 128, 768, 768),
+      matrix("bert", 128, 2304, 768),
+      matrix("bert", 128, 3072, 768),
+      matrix("bert", 128, 768, 3072),
+      matrix("bert gelu", 128, 3072, 768, Form::kGelu),
+      matrix("vit", 197, 3072, 768),
+      matrix("batch", 1024, 3072, 768),
+      matrix("square", 512, 512, 512, Form::kProduct),
+      matrix("square", 1024, 1024, 1024, Form::kProduct),
+      matrix("square", 2048, 2048, 2048, Form::kProduct),
+      matrix("few", 32, 512, 512),
+      matrix("few", 16, 4096, 4096),
+      matrix("few", 8, 4096, 4096),
+      matrix("few", 4, 768, 768),
+      matrix("token", 1, 32000, 768),
+      matrix("token", 1, 4096, 4096),
+      matrix("token", 1, 768, 768),
+      matrix("token", 1, 2304, 768, Form::kProduct),
+      matrix("token", 1, 768, 3072, Form::kProduct),
+      matrix("odd", 127, 1000, 333),
+      matrix("small", 64, 64, 64, Form::kProduct),
+      matrix("bf16", 128, 3072, 768, Form::kLinear, "bf16"),
+      matrix("bf16", 1, 4096, 4096, Form::kLinear, "bf16"),
+      convolution("resnet", 3, 224, 64, 7, 2),
+      convolution("resnet", 3, 224, 64, 7, 2, 1, false),
+      convolution("resnet", 64, 56, 64, 3, 1),
+      convolution("resnet", 128, 28, 128, 3, 1),
+      convolution("resnet", 256, 14, 256, 3, 1),
+      convolution("resnet", 512, 7, 512, 3, 1),
+      convolution("resnet", 128, 56, 128, 3, 2),
+      convolution("resnet", 64, 56, 256, 1, 1),
+      convolution("resnet", 1024, 14, 256, 1, 1),
+      convolution("resnet", 512, 7, 2048, 1, 1),
+      convolution("resnet", 1024, 14, 2048, 1, 2),
+      convolution("first", 64, 56, 64, 3, 1, 1, false),
+      convolution("first", 64, 56, 256, 1, 1, 1, false),
+      convolution("mobile", 144, 56, 144, 3, 1, 144),
+      convolution("mobile", 144, 56, 144, 3, 2, 144),
+      convolution("mobile", 384, 14, 384, 3, 1, 384),
+      convolution("mobile", 960, 7, 960, 3, 1, 960),
+      convolution("mobile first", 384, 14, 384, 3, 1, 384, false),
+  };
 }
 
 } // namespace
@@ -242,6 +329,7 @@ void measure(const Shape &s, const codegen::CompileOptions &options, int threads
 int main(int argc, char **argv) {
   codegen::CompileOptions options;
   std::string filter;
+  std::optional<ContractionSchedule> schedule;
   int threads = runtime::thread_limit();
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -249,37 +337,14 @@ int main(int argc, char **argv) {
       options.target = codegen::Target::parse(argv[++i]);
     else if (word == "-d" && i + 1 < argc)
       options.dump_dir = argv[++i];
+    else if (word == "-s" && i + 1 < argc)
+      schedule = ContractionSchedule::parse(argv[++i]);
     else
       filter = word;
   }
   options.verify = true;
   std::printf("%s, peak %.1f GF/s a core\n", options.target.cpu.c_str(), measure_peak(options.target.vector_bits));
-  const Shape shapes[] = {
-      {"bert", 128, 768, 768},
-      {"bert", 128, 2304, 768},
-      {"bert", 128, 3072, 768},
-      {"bert", 128, 768, 3072},
-      {"gelu", 128, 3072, 768, Shape::kGelu},
-      {"vit", 197, 3072, 768},
-      {"batch", 1024, 3072, 768},
-      {"square", 512, 512, 512, Shape::kProduct},
-      {"square", 1024, 1024, 1024, Shape::kProduct},
-      {"square", 2048, 2048, 2048, Shape::kProduct},
-      {"few", 32, 512, 512},
-      {"few", 8, 4096, 4096},
-      {"token", 1, 32000, 768},
-      {"token", 1, 4096, 4096},
-      {"token", 1, 768, 768},
-      {"conv", 3136, 64, 576},
-      {"conv", 196, 256, 2304},
-      {"conv", 3136, 256, 64},
-      {"odd", 127, 1000, 333},
-      {"token", 1, 2304, 768, Shape::kProduct},
-      {"small", 64, 64, 64, Shape::kProduct},
-      {"bf16", 128, 3072, 768, Shape::kLinear, "bf16"},
-      {"bf16", 1, 4096, 4096, Shape::kLinear, "bf16"},
-  };
-  for (const Shape &shape : shapes)
-    if (filter.empty() || std::string(shape.name).find(filter) != std::string::npos)
-      measure(shape, options, threads);
+  for (const Case &c : cases())
+    if (filter.empty() || c.name.find(filter) != std::string::npos)
+      measure(c, options, threads, schedule);
 }

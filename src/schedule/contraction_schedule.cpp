@@ -141,6 +141,11 @@ ContractionSchedule choose(const ContractionProblem &problem, const Machine &mac
     if (schedule.kind == Kind::kPacked && problem.is_bfloat16)
       schedule.depth_pack = machine.has_bfloat16_dot ? 2 : 1;
   }
+  // Rows that lie a multiple of a page apart share the few places of one cache set, and a tile reads more rows than
+  // there are places: it loses a tenth. A copy costs each element of A once, and each is used `cols` times.
+  bool collide = problem.a_row_stride && *problem.a_row_stride * problem.element_bytes % 4096 == 0;
+  schedule.copies_a = problem.can_copy_a && collide && schedule.rows > 6 && problem.a_depth_stride == 1 &&
+                      problem.depth >= 128 && problem.cols * problem.batches >= 128;
   choose_tasks(schedule, problem, machine);
   if (schedule.kind == Kind::kPacked && problem.is_packed_ahead && problem.is_plain)
     schedule.prefetch = problem.depth * schedule.cols;
@@ -155,7 +160,8 @@ constexpr std::array<const char *, 4> kKinds = {"packed", "direct", "depth", "ch
 template <class S, class F> void each_field(S &s, const F &field) {
   field("rows", s.rows), field("cols", s.cols), field("width", s.width), field("unroll", s.unroll);
   field("depth_pack", s.depth_pack), field("row_tiles", s.row_tiles), field("outer_rows", s.outer_rows);
-  field("column_block", s.column_block), field("panel_outer", s.is_panel_outer), field("prefetch", s.prefetch);
+  field("column_block", s.column_block), field("panel_outer", s.is_panel_outer), field("copies_a", s.copies_a),
+      field("prefetch", s.prefetch);
   field("grain", s.grain);
 }
 

@@ -30,6 +30,7 @@ struct ContractionSchedule {
   int64_t outer_rows = 1;      ///< places on the other row axes, a task
   int64_t column_block = 0;    ///< kDepth: columns a task
   bool is_panel_outer = false; ///< tasks that follow one another share a panel of B, else rows of A
+  bool copies_a = false;       ///< rows of A are copied first, to lie at another distance
   int64_t prefetch = 0;        ///< elements ahead in B
   int64_t grain = 1;           ///< tasks worth a claim
 
@@ -46,10 +47,12 @@ struct ContractionProblem {
   bool is_packed_ahead = false;       ///< B is a weight: packing it costs nothing at a call
   bool is_b_shared = true;            ///< by all batches
   bool can_read_b = true;             ///< B lies somewhere, at strides
-  std::optional<int64_t> a_depth_stride, b_depth_stride, b_col_stride; ///< of the innermost axes; empty: not constant
-  int element_bytes = 4;                                               ///< of B
-  int accumulator_bytes = 4;                                           ///< of the accumulator's type
-  bool is_bfloat16 = false;                                            ///< both operands, into float32
+  bool can_copy_a = false;            ///< A lies in an operand and its rows are runs of the one depth axis
+  std::optional<int64_t> a_row_stride, a_depth_stride, b_depth_stride,
+      b_col_stride;            ///< of the innermost axes; empty: not constant
+  int element_bytes = 4;       ///< of B
+  int accumulator_bytes = 4;   ///< of the accumulator's type
+  bool is_bfloat16 = false;    ///< both operands, into float32
   bool is_channelwise = false; ///< a convolution of one channel a group, channels side by side in memory
   bool is_plain = true;        ///< the tile step has the types (real numbers); else scalar loops
 };

@@ -33,6 +33,8 @@ ContractionProblem describe(const ContractionPlan &plan) {
   problem.is_packed_ahead = plan.b.is_static;
   problem.can_read_b = !plan.b.flat.is_empty();
   problem.a_depth_stride = constant_stride(plan.a.flat, plan.depth.back().var);
+  problem.a_row_stride = constant_stride(plan.a.flat, plan.rows.back().var);
+  problem.can_copy_a = plan.depth.size() == 1 && plan.a.source.kind == BufferReference::Kind::kOperand;
   problem.b_depth_stride = constant_stride(plan.b.flat, plan.depth.back().var);
   problem.b_col_stride = constant_stride(plan.b.flat, plan.col.var);
   problem.element_bytes = static_cast<int>(size_of(plan.b.dtype));
@@ -50,12 +52,15 @@ bool ContractionPlan::is_plain() const {
   return is_real(accumulator) && is_real(a.dtype) && is_real(b.dtype);
 }
 
-LoweredGroup lower_contraction(const graph::Node &group, const Machine &machine) {
+LoweredGroup lower_contraction_as(const graph::Node &group, const Machine &machine,
+                                  const std::optional<ContractionSchedule> &wanted) {
   LoweredGroup lowered;
   Evaluator evaluator(region_of(group));
   ContractionPlan plan = analyse_contraction(group, evaluator, lowered);
+  ContractionSchedule schedule;
+  auto decide = [&] { schedule = wanted ? *wanted : choose(describe(plan), machine); };
   if (!plan.windows.empty()) {
-    ContractionSchedule schedule = choose(describe(plan), machine);
+    decide();
     for (const ContractionCopy &copy : plan.copies)
       emit_copy(group, evaluator, copy, machine, lowered);
     emit_channels(group, evaluator, plan, schedule, lowered);
@@ -63,11 +68,13 @@ LoweredGroup lower_contraction(const graph::Node &group, const Machine &machine)
     return lowered;
   }
   merge_row_axes(plan);
-  ContractionSchedule schedule = choose(describe(plan), machine);
+  decide();
   bool is_packed = schedule.kind == ContractionSchedule::Kind::kPacked;
   merge_depth_axes(plan, is_packed);
   if (is_packed)
-    schedule = choose(describe(plan), machine); // longer runs of depth
+    decide(); // runs of depth are longer now
+  if (schedule.copies_a)
+    copy_rows(plan, evaluator, lowered);
   for (const ContractionCopy &copy : plan.copies)
     emit_copy(group, evaluator, copy, machine, lowered);
   if (is_packed)
@@ -75,6 +82,10 @@ LoweredGroup lower_contraction(const graph::Node &group, const Machine &machine)
   emit_contraction(group, evaluator, plan, schedule, lowered);
   lowered.schedule = schedule.text();
   return lowered;
+}
+
+LoweredGroup lower_contraction(const graph::Node &group, const Machine &machine) {
+  return lower_contraction_as(group, machine, std::nullopt);
 }
 
 } // namespace oxyfuel

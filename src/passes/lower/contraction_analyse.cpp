@@ -348,6 +348,35 @@ ContractionPlan analyse_contraction(const graph::Node &group, Evaluator &evaluat
   return Analysis(group, evaluator, lowered).run();
 }
 
+void copy_rows(ContractionPlan &plan, const Evaluator &evaluator, LoweredGroup &lowered) {
+  ExprContext &context = plan.col.extent.context();
+  ContractionCopy copy;
+  copy.name = "copy";
+  copy.dtype = plan.a.dtype;
+  copy.row_padding = 64 / static_cast<int64_t>(size_of(copy.dtype));
+  copy.temporary = static_cast<int>(lowered.temporaries.size());
+  for (const auto *axes : {&plan.batch, &plan.rows, &plan.depth})
+    for (const ContractionAxis &axis : *axes)
+      if (depends_on(plan.a.flat, axis.var))
+        copy.axes.push_back(axis);
+  if (copy.axes.empty() || copy.axes.back().var != plan.depth[0].var)
+    return; // a depth of one
+  copy.element = context.load(evaluator.input_buffer(plan.a.source.index), plan.a.flat);
+  Expr row = copy.axes.back().extent + copy.row_padding, flat = context.integer(0), count = context.integer(1);
+  for (const ContractionAxis &axis : copy.axes) {
+    bool is_depth = axis.var == plan.depth[0].var;
+    flat = flat * (is_depth ? row : axis.extent) + axis.place();
+    count = count * (is_depth ? row : axis.extent);
+  }
+  Temporary temporary;
+  temporary.dtype = copy.dtype;
+  temporary.elements = count;
+  lowered.temporaries.push_back(temporary);
+  plan.a.flat = flat;
+  plan.a.source = {BufferReference::Kind::kTemporary, copy.temporary};
+  plan.copies.push_back(std::move(copy));
+}
+
 void merge_row_axes(ContractionPlan &plan) {
   std::erase_if(plan.rows,
                 [&](const ContractionAxis &axis) { return axis.extent.is_const(1) && plan.rows.size() > 1; });

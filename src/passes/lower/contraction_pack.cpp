@@ -68,6 +68,8 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
   int64_t inner_hint = 1;
   for (size_t i = 0; i < rank; ++i) {
     Expr extent = frame.emit(copy.axes[i].extent);
+    if (i + 1 == rank)
+      extent = extent + copy.row_padding;
     if (i < outer) {
       extents.push_back(extent);
     } else {
@@ -87,7 +89,7 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
     Expr base = task * inner_elements;
     loop_over(frame, middle, 0, vars, [&] {
       Expr extent = rank > 0 ? frame.emit(copy.axes.back().extent) : context.integer(1);
-      Expr row = middle.empty() ? base : base + vars.at(middle[0].var) * extent;
+      Expr row = middle.empty() ? base : base + vars.at(middle[0].var) * (extent + copy.row_padding);
       builder.serial("j", context.integer(0), extent, width, [&](Expr j) {
         builder.vector("v", min(context.integer(width), extent - j), width, [&](Expr lane) {
           VarMap all = vars;
