@@ -105,8 +105,9 @@ class Importer:
         self.inputs: list[Any] = []
         self.mutated: dict[fx.Node, fx.Node] = {}
         self.program_outputs: dict[tuple[Any, ...], int] = {}
-        self.owners: dict[int, int] = {}
-        self.copies: dict[tuple[int, int], Any] = {}
+        self.output_count = 0
+        self.sharing: dict[int, set[tuple[Any, ...]]] = {}
+        """Results, by the storage that they have in eager."""
 
     def run(self) -> Imported:
         nodes = list(self.module.graph.nodes)
@@ -459,6 +460,12 @@ class Importer:
                 seen = placeholder.meta.get("val")
                 if isinstance(seen, torch.Tensor):
                     storages[seen.untyped_storage()._cdata] = placeholder
+        for result in results:
+            if isinstance(result, fx.Node) and isinstance(value := result.meta.get("val"), torch.Tensor):
+                place = (result, *map(str, (*value.stride(), value.storage_offset())))
+                self.sharing.setdefault(value.untyped_storage()._cdata, set()).add(place)
+        for storage in storages:
+            self.sharing.setdefault(storage, set()).update({("argument",), ("view of it",)})
         self.result.outputs = [self.recipe(result, storages) for result in results]
 
     def recipe(self, result: Any, storages: dict[int, fx.Node]) -> tuple[Any, ...]:
@@ -479,21 +486,22 @@ class Importer:
         self.check_tensor(value, "a result")
         if (view := self.view_recipe(value, storages)) is not None:
             return view
-        made = self.apart(made, value.untyped_storage()._cdata, storages)
-        return ("result", self.program_output(made, self.symbols.sizes(value.stride())))
+        storage = value.untyped_storage()._cdata
+        strides = self.symbols.sizes(value.stride())
+        key = (id(made), storage, *map(str, strides))
+        if key not in self.program_outputs:
+            self.program_outputs[key] = self.add_output(self.apart(made, storage), strides)
+        return ("result", self.program_outputs[key])
 
-    def apart(self, made: Any, storage: int, storages: dict[int, fx.Node]) -> Any:
-        """The value, copied where the graph has it in memory that eager would not share with it (`x.clone()`)."""
-        if made.is_view_of_input:
-            is_shared = storage in storages
-        else:
-            is_shared = self.owners.setdefault(made.base, storage) == storage
-        if is_shared:
+    def apart(self, made: Any, storage: int) -> Any:
+        """The value, as a copy where eager has it in memory that no other result shares.
+
+        Passes drop copies of what is computed anyway; what stays is `x.clone()`, and `x * 1` of an argument.
+        """
+        if len(self.sharing[storage]) > 1 or made.is_extern:
             return made
-        key = (id(made), storage)
-        if key not in self.copies:
-            (self.copies[key],) = self.graph.add("copy", [made], {"dtype": made.dtype})
-        return self.copies[key]
+        (copied,) = self.graph.add("copy", [made], {"dtype": made.dtype})
+        return copied
 
     def integer_recipe(self, expression: Any) -> tuple[Any, ...]:
         for node, position in self.placeholders.items():
@@ -504,7 +512,7 @@ class Importer:
         kind = "boolean" if expression.is_boolean else "integer"
         number = expression.as_integer() if expression.is_boolean else expression
         (made,) = self.graph.add("size_value", [], {"value": number})
-        return (kind, self.program_output(made, []))
+        return (kind, self.add_output(made, []))
 
     def view_recipe(self, value: torch.Tensor, storages: dict[int, fx.Node]) -> tuple[Any, ...] | None:
         """A view of an argument needs no step, where its place is known beforehand."""
@@ -518,13 +526,10 @@ class Importer:
         offset = value.storage_offset() - whole.storage_offset()
         return ("view", self.placeholders[base], list(value.shape), list(value.stride()), offset)
 
-    def program_output(self, made: Any, strides: list[Any]) -> int:
-        """The program's output that is this value in this layout."""
-        key = (id(made), *map(str, strides))
-        if key not in self.program_outputs:
-            self.program_outputs[key] = len(self.program_outputs)
-            self.graph.add_output(made, strides)
-        return self.program_outputs[key]
+    def add_output(self, made: Any, strides: list[Any]) -> int:
+        self.output_count += 1
+        self.graph.add_output(made, strides)
+        return self.output_count - 1
 
 
 PLAIN = frozenset({int, float, bool, str, complex, type(None), torch.SymBool})

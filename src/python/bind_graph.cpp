@@ -8,7 +8,6 @@
 #include <memory>
 #include <unordered_map>
 
-#include "passes/graph/strided.h"
 #include "python/convert.h"
 #include "support/error.h"
 
@@ -121,9 +120,9 @@ void bind_graph(nb::module_ &module) {
       .def_prop_ro("dtype", [](const Value &value) { return value.type.dtype; })
       .def_prop_ro("shape", [](const Value &value) { return value.type.shape; })
       .def_prop_ro("rank", [](const Value &value) { return value.type.rank(); })
-      .def_prop_ro("base", [](Value &value) { return reinterpret_cast<intptr_t>(graph::view_base(&value)); },
-                   "Equal for values that may be views of the same memory.")
-      .def_prop_ro("is_view_of_input", [](Value &value) { return !graph::view_base(&value)->producer; })
+      .def_prop_ro("is_extern", [](const Value &value) {
+        return value.producer && value.producer->op->kind == OpKind::kExtern;
+      })
       .def_prop_ro("type", [](const Value &value) { return graph::print(value.type); });
 
   nb::class_<Graph>(module, "Graph", "A program as operators on whole tensors; see src/ir/graph/graph.h.")
