@@ -73,6 +73,20 @@ Values import_div_mode(GraphBuilder &b, const AtenCall &call) {
 
 Values import_floor_divide(GraphBuilder &b, const AtenCall &call) { return quotient(b, call, "floor_div"); }
 
+/// prims.div truncates on integers.
+Values import_prims_div(GraphBuilder &b, const AtenCall &call) {
+  return quotient(b, call, is_integer(result_of(call)) ? "trunc_div" : "div");
+}
+
+/// polygamma(n, x), the n-th derivative of digamma: for n = 0 and 1.
+Values import_polygamma(GraphBuilder &b, const AtenCall &call) {
+  DType dtype = result_of(call);
+  int64_t n = call.integer(0);
+  if (n > 1)
+    throw UnsupportedError(call.overload + " of a higher order than 1");
+  return {b.pointwise(n ? "trigamma" : "digamma", {operand(b, call, 1, dtype)}, dtype, dtype)};
+}
+
 Values import_pow_number(GraphBuilder &b, const AtenCall &call) {
   DType dtype = result_of(call);
   graph::Value *x = operand(b, call, 0, dtype);
@@ -174,7 +188,7 @@ Values import_nan_to_num(GraphBuilder &b, const AtenCall &call) {
                    : dtype == DType::kF32  ? 3.4028234663852886e38
                    : dtype == DType::kBF16 ? 3.3895313892515355e38
                                            : 65504.0;
-  auto number = [&](int i, double otherwise) { return x.like(call.has(i) ? call.number(i) : otherwise).to(dtype); };
+  auto number = [&](int i, double otherwise) { return x.like(call.has(i) ? call.number(i) : otherwise); };
   Term infinity = x.like(__builtin_inf());
   Term result = choose(is_nan(x), number(1, 0), x);
   result = choose(equal(x, infinity), number(2, largest), result);
@@ -242,6 +256,8 @@ constexpr AtenRule kRules[] = {
     {"aten.rsub.Tensor aten.rsub.Scalar", import_rsub},
     {"aten.div.Tensor_mode aten.div.Scalar_mode", import_div_mode},
     {"aten.floor_divide.default aten.floor_divide.Scalar", import_floor_divide},
+    {"prims.div.default", import_prims_div},
+    {"aten.polygamma.default aten.special_polygamma.default", import_polygamma},
     {"aten.pow.Tensor_Scalar", import_pow_number},
     {"aten.pow.Scalar", import_pow_base},
     {"aten.clamp.default aten.clamp.Tensor", import_clamp},

@@ -109,7 +109,20 @@ Values import_linear(GraphBuilder &b, const AtenCall &call) {
   return {out.to(result).value};
 }
 
+/// _trilinear(x, y, z, expand x, expand y, expand z, summed axes, unroll): new axes, the product of all three, sums.
+Values import_trilinear(GraphBuilder &b, const AtenCall &call) {
+  Term product;
+  for (int i = 0; i < 3; ++i) {
+    Term t = wide(b, call.value(i));
+    for (int64_t axis : call.integers(3 + i))
+      t = t.unsqueeze(static_cast<int>(axis));
+    product = product ? product * t : t;
+  }
+  return {product.sum(call.integers(6), false).to(result_of(call)).value};
+}
+
 constexpr AtenRule kRules[] = {
+    {"aten._trilinear.default", import_trilinear},
     {"aten.mm.default aten.bmm.default aten._int_mm.default", import_mm},
     {"aten.addmm.default aten.baddbmm.default", import_addmm},
     {"aten.addbmm.default", import_addbmm},

@@ -64,7 +64,7 @@ Values import_linspace(GraphBuilder &b, const AtenCall &call) {
   double step = *steps > 1 ? (end - start) / static_cast<double>(*steps - 1) : 0;
   Term place = numbers(b, type.shape[0], 1, 0, DType::kF64);
   Term from_start = place * step + start, from_end = place.like(end) - (place.like(double(*steps - 1)) - place) * step;
-  Term is_first_half = place < place.like(double(*steps / 2));
+  Term is_first_half = place < place.like(*steps == 1 ? 1 : double(*steps / 2));
   return {choose(is_first_half, from_start, from_end).to(type.dtype).value};
 }
 

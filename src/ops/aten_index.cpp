@@ -33,6 +33,8 @@ Values import_index(GraphBuilder &b, const AtenCall &call) {
 Values import_gather(GraphBuilder &b, const AtenCall &call) {
   graph::Value *x = at_least_1d(b, call.value(0)), *places = at_least_1d(b, call.value(2));
   int64_t axis = wrap_axis(call.integer(1), x->type.rank());
+  if (x->type.rank() != places->type.rank()) // no places at all, of any rank
+    return {full(b, result_type(call).shape, 0, x->type.dtype).value};
   return {b.reshape(b.make("gather", {x, places}, {{"axis", axis}}), result_type(call).shape)};
 }
 

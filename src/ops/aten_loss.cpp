@@ -61,7 +61,7 @@ Values import_nll_loss(GraphBuilder &b, const AtenCall &call) {
   Term loss = choose(target.is_ignored, zero, -(chosen.squeeze(axis) * weight));
   std::vector<int64_t> axes = all_axes(loss.rank());
   int64_t reduction = call.integer(3);
-  Term total = reduction == kNone ? zero : weight.sum(axes, false);
+  Term total = reduction == kNone && x.rank() > 1 ? zero : weight.sum(axes, false);
   if (reduction != kNone)
     loss = loss.sum(axes, false);
   if (reduction == kMean)

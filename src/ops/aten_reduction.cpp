@@ -207,7 +207,9 @@ Values import_vector_norm(GraphBuilder &b, const AtenCall &call) {
   double order = call.has(1) ? call.number(1) : 2;
   std::vector<int64_t> axes = axes_of(call, 2, x.rank());
   bool keep = flag(call, 3);
-  Term size = is_complex(x.dtype()) ? absolute(x).to(opmath_of(result)) : absolute(x.to(opmath_of(result)));
+  if (is_complex(x.dtype()) && result == DType::kF64)
+    x = x.to(DType::kC128);
+  Term size = is_complex(x.dtype()) ? absolute(x) : absolute(x.to(opmath_of(result)));
   Term value = size;
   if (std::isinf(order))
     value = size.reduce(order > 0 ? "max" : "min", axes, keep);

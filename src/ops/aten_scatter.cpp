@@ -233,7 +233,7 @@ Values import_diagonal_backward(GraphBuilder &b, const AtenCall &call) {
 
 /// masked_scatter(x, mask, source): the n-th place where the mask holds gets source[n].
 Values import_masked_scatter(GraphBuilder &b, const AtenCall &call) {
-  Term x = term(b, call.value(0)), source = term(b, call.value(2));
+  Term x = term(b, call.value(0)).expand(result_type(call).shape), source = term(b, call.value(2));
   Term mask = term(b, call.value(1)).expand(x.shape());
   Expr n = graph::element_count(b.context(), x.shape());
   Term flat_mask = mask.reshape({n});

@@ -196,12 +196,31 @@ graph::Value *storage_order(GraphBuilder &b, graph::Value *x, const std::vector<
   return b.permute(x, order);
 }
 
+/// Whether a strided view may see elements past `count`: what lies there is another tensor's.
+bool reaches_outside(const Shape &shape, const Shape &strides, Expr offset, Expr count) {
+  auto last = offset.constant(), bound = count.constant();
+  if (!last || !bound)
+    return true;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    auto size = shape[i].constant(), stride = strides.at(i).constant();
+    if (!size || !stride || *stride < 0)
+      return true;
+    if (*size == 0)
+      return false;
+    *last += (*size - 1) * *stride;
+  }
+  return *last >= *bound;
+}
+
 Values import_as_strided(GraphBuilder &b, const AtenCall &call) {
   graph::Value *x = call.value(0);
   graph::Value *stored = call.strides_of ? storage_order(b, x, call.strides_of(x)) : nullptr;
   if (!stored)
     throw UnsupportedError(call.overload + " on a tensor that is not dense in memory");
   Expr offset = call.has(3) ? call.size(3, b.context()) : b.context().integer(0);
+  if (reaches_outside(call.sizes(1, b.context()), call.sizes(2, b.context()), offset,
+                      graph::element_count(b.context(), x->type.shape)))
+    throw UnsupportedError(call.overload + " beyond the tensor that it is called on");
   return {b.make("as_strided", {stored},
                  {{"size", call.sizes(1, b.context())}, {"stride", call.sizes(2, b.context())}, {"offset", offset}})};
 }

@@ -23,8 +23,8 @@ struct Term {
   ExprContext &context() const { return b->context(); }
 
   Term to(DType t) const { return {b, b->cast(value, t)}; }
-  /// A constant of this term's type.
-  Term like(double number) const { return {b, b->scalar(number, dtype())}; }
+  /// A constant of exactly this term's type.
+  Term like(double number) const { return {b, b->cast(b->scalar(number, dtype()), dtype())}; }
   Term apply(std::string_view op, Attributes attributes = {}) const {
     return {b, b->pointwise(op, {value}, dtype(), dtype(), std::move(attributes))};
   }

@@ -109,7 +109,7 @@ struct TruncDiv : Pointwise<2> {
 };
 
 struct Fmod : Pointwise<2> {
-  static constexpr std::string_view name = "fmod", aten = "aten.fmod.Tensor aten.fmod.Scalar",
+  static constexpr std::string_view name = "fmod", aten = "aten.fmod.Tensor aten.fmod.Scalar prims.fmod.default",
                                     doc = "remainder with the sign of a, as C's fmod and %";
   static constexpr int cost = 20;
   static constexpr auto check = divisor_not_zero;
@@ -122,7 +122,7 @@ struct Fmod : Pointwise<2> {
 
 struct Remainder : Pointwise<2> {
   static constexpr std::string_view name = "remainder",
-                                    aten = "aten.remainder.Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor",
+                                    aten = "aten.remainder.Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor prims.remainder.default",
                                     doc = "remainder with the sign of b, as Python's %";
   static constexpr int cost = 20;
   static constexpr auto check = divisor_not_zero;
@@ -184,7 +184,7 @@ struct Sgn : Pointwise<1> {
 };
 
 struct Maximum : Pointwise<2> {
-  static constexpr std::string_view name = "maximum", aten = "aten.maximum.default", doc = "the larger; NaN if one is NaN";
+  static constexpr std::string_view name = "maximum", aten = "aten.maximum.default prims.maximum.default", doc = "the larger; NaN if one is NaN";
   static auto body(auto a, auto b) {
     if (is_bool(a.dtype()))
       return a || b;
@@ -194,7 +194,7 @@ struct Maximum : Pointwise<2> {
 };
 
 struct Minimum : Pointwise<2> {
-  static constexpr std::string_view name = "minimum", aten = "aten.minimum.default",
+  static constexpr std::string_view name = "minimum", aten = "aten.minimum.default prims.minimum.default",
                                     doc = "the smaller; NaN if one is NaN";
   static auto body(auto a, auto b) {
     if (is_bool(a.dtype()))
@@ -204,21 +204,21 @@ struct Minimum : Pointwise<2> {
 };
 
 struct Fmax : Pointwise<2> {
-  static constexpr std::string_view name = "fmax", aten = "aten.fmax.default", doc = "the larger; the other one of a NaN";
+  static constexpr std::string_view name = "fmax", aten = "aten.fmax.default prims.fmax.default", doc = "the larger; the other one of a NaN";
   static auto body(auto a, auto b) {
     return is_float(a.dtype()) ? select(is_nan(a), b, select(is_nan(b) || a >= b, a, b)) : Maximum::body(a, b);
   }
 };
 
 struct Fmin : Pointwise<2> {
-  static constexpr std::string_view name = "fmin", aten = "aten.fmin.default", doc = "the smaller; the other one of a NaN";
+  static constexpr std::string_view name = "fmin", aten = "aten.fmin.default prims.fmin.default", doc = "the smaller; the other one of a NaN";
   static auto body(auto a, auto b) {
     return is_float(a.dtype()) ? select(is_nan(a), b, select(is_nan(b) || a <= b, a, b)) : Minimum::body(a, b);
   }
 };
 
 struct Reciprocal : Pointwise<1> {
-  static constexpr std::string_view name = "reciprocal", aten = "aten.reciprocal.default", doc = "1 / x";
+  static constexpr std::string_view name = "reciprocal", aten = "aten.reciprocal.default prims.reciprocal.default", doc = "1 / x";
   static constexpr DTypeRule dtype = DTypeRule::kFloat;
   static constexpr int cost = 4;
   static auto body(auto x) { return x.like(1) / x; }
@@ -249,17 +249,17 @@ struct Cube : Pointwise<1> {
 };
 
 struct Floor : Pointwise<1> {
-  static constexpr std::string_view name = "floor", aten = "aten.floor.default", doc = "rounded towards minus infinity";
+  static constexpr std::string_view name = "floor", aten = "aten.floor.default prims.floor.default", doc = "rounded towards minus infinity";
   static auto body(auto x) { return is_float(x.dtype()) ? floor(x) : x; }
 };
 
 struct Ceil : Pointwise<1> {
-  static constexpr std::string_view name = "ceil", aten = "aten.ceil.default", doc = "rounded towards plus infinity";
+  static constexpr std::string_view name = "ceil", aten = "aten.ceil.default prims.ceil.default", doc = "rounded towards plus infinity";
   static auto body(auto x) { return is_float(x.dtype()) ? ceil(x) : x; }
 };
 
 struct Trunc : Pointwise<1> {
-  static constexpr std::string_view name = "trunc", aten = "aten.trunc.default aten.fix.default",
+  static constexpr std::string_view name = "trunc", aten = "aten.trunc.default aten.fix.default prims.trunc.default",
                                     doc = "rounded towards zero";
   static auto body(auto x) { return is_float(x.dtype()) ? trunc(x) : x; }
 };
@@ -270,7 +270,7 @@ struct Frac : Pointwise<1> {
 };
 
 struct Round : Pointwise<1> {
-  static constexpr std::string_view name = "round", aten = "aten.round.default", doc = "to nearest, ties to even";
+  static constexpr std::string_view name = "round", aten = "aten.round.default prims.round.default", doc = "to nearest, ties to even";
   static auto body(auto x) { return is_float(x.dtype()) ? rint(x) : x; }
 };
 

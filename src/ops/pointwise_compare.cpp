@@ -10,12 +10,12 @@ struct Comparison : Pointwise<2> {
 };
 
 struct Eq : Comparison {
-  static constexpr std::string_view name = "eq", aten = "aten.eq.Tensor aten.eq.Scalar", doc = "a == b";
+  static constexpr std::string_view name = "eq", aten = "aten.eq.Tensor aten.eq.Scalar prims.eq.default", doc = "a == b";
   static auto body(auto a, auto b) { return eq(a, b); }
 };
 
 struct Ne : Comparison {
-  static constexpr std::string_view name = "ne", aten = "aten.ne.Tensor aten.ne.Scalar", doc = "a != b";
+  static constexpr std::string_view name = "ne", aten = "aten.ne.Tensor aten.ne.Scalar prims.ne.default", doc = "a != b";
   static auto body(auto a, auto b) { return ne(a, b); }
 };
 
@@ -24,22 +24,22 @@ auto less(auto a, auto b) { return is_bool(a.dtype()) ? !a && b : a < b; }
 auto less_equal(auto a, auto b) { return is_bool(a.dtype()) ? !a || b : a <= b; }
 
 struct Lt : Comparison {
-  static constexpr std::string_view name = "lt", aten = "aten.lt.Tensor aten.lt.Scalar", doc = "a < b";
+  static constexpr std::string_view name = "lt", aten = "aten.lt.Tensor aten.lt.Scalar prims.lt.default", doc = "a < b";
   static auto body(auto a, auto b) { return less(a, b); }
 };
 
 struct Le : Comparison {
-  static constexpr std::string_view name = "le", aten = "aten.le.Tensor aten.le.Scalar", doc = "a <= b";
+  static constexpr std::string_view name = "le", aten = "aten.le.Tensor aten.le.Scalar prims.le.default", doc = "a <= b";
   static auto body(auto a, auto b) { return less_equal(a, b); }
 };
 
 struct Gt : Comparison {
-  static constexpr std::string_view name = "gt", aten = "aten.gt.Tensor aten.gt.Scalar", doc = "a > b";
+  static constexpr std::string_view name = "gt", aten = "aten.gt.Tensor aten.gt.Scalar prims.gt.default", doc = "a > b";
   static auto body(auto a, auto b) { return less(b, a); }
 };
 
 struct Ge : Comparison {
-  static constexpr std::string_view name = "ge", aten = "aten.ge.Tensor aten.ge.Scalar", doc = "a >= b";
+  static constexpr std::string_view name = "ge", aten = "aten.ge.Tensor aten.ge.Scalar prims.ge.default", doc = "a >= b";
   static auto body(auto a, auto b) { return less_equal(b, a); }
 };
 
@@ -103,13 +103,13 @@ struct IsNegInf : Pointwise<1> {
 };
 
 struct IsFinite : Pointwise<1> {
-  static constexpr std::string_view name = "isfinite", aten = "aten.isfinite.default", doc = "neither NaN nor infinite";
+  static constexpr std::string_view name = "isfinite", aten = "aten.isfinite.default prims.isfinite.default", doc = "neither NaN nor infinite";
   static constexpr DTypeRule dtype = DTypeRule::kBool;
   static auto body(auto x) { return eq(x, x) && !infinite(x); }
 };
 
 struct Signbit : Pointwise<1> {
-  static constexpr std::string_view name = "signbit", aten = "aten.signbit.default", doc = "the sign is minus, of -0 too";
+  static constexpr std::string_view name = "signbit", aten = "aten.signbit.default prims.signbit.default", doc = "the sign is minus, of -0 too";
   static constexpr DTypeRule dtype = DTypeRule::kBool;
   static auto body(auto x) {
     if (is_float(x.dtype())) {

@@ -7,13 +7,13 @@ namespace oxyfuel {
 namespace {
 
 struct Real : Pointwise<1> {
-  static constexpr std::string_view name = "real", doc = "real part", aten = "aten.real.default";
+  static constexpr std::string_view name = "real", doc = "real part", aten = "aten.real.default prims.real.default";
   static constexpr DTypeRule dtype = DTypeRule::kReal;
   static auto body(auto x) { return is_complex(x.dtype()) ? real(x) : x; }
 };
 
 struct Imag : Pointwise<1> {
-  static constexpr std::string_view name = "imag", doc = "imaginary part", aten = "aten.imag.default";
+  static constexpr std::string_view name = "imag", doc = "imaginary part", aten = "aten.imag.default prims.imag.default";
   static constexpr DTypeRule dtype = DTypeRule::kReal;
   static auto body(auto x) { return is_complex(x.dtype()) ? imag(x) : x.like(0); }
 };
@@ -35,7 +35,7 @@ struct Polar : Pointwise<2> {
 struct Conj : Pointwise<1> {
   static constexpr std::string_view name = "conj", doc = "complex conjugate",
                                     aten = "aten._conj.default aten.conj.default aten._conj_physical.default "
-                                           "aten.conj_physical.default";
+                                           "aten.conj_physical.default prims.conj_physical.default";
   static auto body(auto x) { return is_complex(x.dtype()) ? complex(real(x), -imag(x)) : x; }
 };
 

@@ -13,115 +13,138 @@ template <int N> struct Function : Pointwise<N> {
 };
 
 struct Exp : Function<1> {
-  static constexpr std::string_view name = "exp", aten = "aten.exp.default", doc = "e to the x";
+  static constexpr std::string_view name = "exp", aten = "aten.exp.default prims.exp.default", doc = "e to the x";
   static auto body(auto x) { return exp(x); }
 };
 struct Exp2 : Function<1> {
-  static constexpr std::string_view name = "exp2", aten = "aten.exp2.default aten.special_exp2.default", doc = "2 to the x";
+  static constexpr std::string_view name = "exp2", aten = "aten.exp2.default aten.special_exp2.default prims.exp2.default", doc = "2 to the x";
   static auto body(auto x) { return exp2(x); }
 };
 struct Expm1 : Function<1> {
-  static constexpr std::string_view name = "expm1", aten = "aten.expm1.default", doc = "e to the x, minus 1";
+  static constexpr std::string_view name = "expm1", aten = "aten.expm1.default prims.expm1.default", doc = "e to the x, minus 1";
   static auto body(auto x) { return is_complex(x.dtype()) ? exp(x) - x.like(1) : expm1(x); }
 };
 struct Log : Function<1> {
-  static constexpr std::string_view name = "log", aten = "aten.log.default", doc = "natural logarithm";
+  static constexpr std::string_view name = "log", aten = "aten.log.default prims.log.default", doc = "natural logarithm";
   static auto body(auto x) { return log(x); }
 };
 struct Log2 : Function<1> {
-  static constexpr std::string_view name = "log2", aten = "aten.log2.default", doc = "logarithm to base 2";
+  static constexpr std::string_view name = "log2", aten = "aten.log2.default prims.log2.default", doc = "logarithm to base 2";
   static auto body(auto x) { return log2(x); }
 };
 struct Log10 : Function<1> {
-  static constexpr std::string_view name = "log10", aten = "aten.log10.default", doc = "logarithm to base 10";
+  static constexpr std::string_view name = "log10", aten = "aten.log10.default prims.log10.default", doc = "logarithm to base 10";
   static auto body(auto x) { return log10(x); }
 };
 struct Log1p : Function<1> {
-  static constexpr std::string_view name = "log1p", aten = "aten.log1p.default", doc = "log(1 + x)";
+  static constexpr std::string_view name = "log1p", aten = "aten.log1p.default prims.log1p.default", doc = "log(1 + x)";
   static auto body(auto x) { return log1p(x); }
 };
 struct Sin : Function<1> {
-  static constexpr std::string_view name = "sin", aten = "aten.sin.default", doc = "sine";
+  static constexpr std::string_view name = "sin", aten = "aten.sin.default prims.sin.default", doc = "sine";
   static auto body(auto x) { return sin(x); }
 };
 struct Cos : Function<1> {
-  static constexpr std::string_view name = "cos", aten = "aten.cos.default", doc = "cosine";
+  static constexpr std::string_view name = "cos", aten = "aten.cos.default prims.cos.default", doc = "cosine";
   static auto body(auto x) { return cos(x); }
 };
 struct Tan : Function<1> {
-  static constexpr std::string_view name = "tan", aten = "aten.tan.default", doc = "tangent";
+  static constexpr std::string_view name = "tan", aten = "aten.tan.default prims.tan.default", doc = "tangent";
   static auto body(auto x) { return tan(x); }
 };
 struct Asin : Function<1> {
-  static constexpr std::string_view name = "asin", aten = "aten.asin.default", doc = "inverse sine";
+  static constexpr std::string_view name = "asin", aten = "aten.asin.default prims.asin.default", doc = "inverse sine";
   static auto body(auto x) { return asin(x); }
 };
 struct Acos : Function<1> {
-  static constexpr std::string_view name = "acos", aten = "aten.acos.default", doc = "inverse cosine";
+  static constexpr std::string_view name = "acos", aten = "aten.acos.default prims.acos.default", doc = "inverse cosine";
   static auto body(auto x) { return acos(x); }
 };
 struct Atan : Function<1> {
-  static constexpr std::string_view name = "atan", aten = "aten.atan.default", doc = "inverse tangent";
+  static constexpr std::string_view name = "atan", aten = "aten.atan.default prims.atan.default", doc = "inverse tangent";
   static auto body(auto x) { return atan(x); }
 };
 struct Sinh : Function<1> {
-  static constexpr std::string_view name = "sinh", aten = "aten.sinh.default", doc = "hyperbolic sine";
+  static constexpr std::string_view name = "sinh", aten = "aten.sinh.default prims.sinh.default", doc = "hyperbolic sine";
   static auto body(auto x) { return sinh(x); }
 };
 struct Cosh : Function<1> {
-  static constexpr std::string_view name = "cosh", aten = "aten.cosh.default", doc = "hyperbolic cosine";
+  static constexpr std::string_view name = "cosh", aten = "aten.cosh.default prims.cosh.default", doc = "hyperbolic cosine";
   static auto body(auto x) { return cosh(x); }
 };
 struct Tanh : Function<1> {
-  static constexpr std::string_view name = "tanh", aten = "aten.tanh.default", doc = "hyperbolic tangent";
+  static constexpr std::string_view name = "tanh", aten = "aten.tanh.default prims.tanh.default", doc = "hyperbolic tangent";
   static auto body(auto x) { return tanh(x); }
 };
 struct Asinh : Function<1> {
-  static constexpr std::string_view name = "asinh", aten = "aten.asinh.default", doc = "inverse hyperbolic sine";
+  static constexpr std::string_view name = "asinh", aten = "aten.asinh.default prims.asinh.default", doc = "inverse hyperbolic sine";
   static auto body(auto x) { return asinh(x); }
 };
 struct Acosh : Function<1> {
-  static constexpr std::string_view name = "acosh", aten = "aten.acosh.default", doc = "inverse hyperbolic cosine";
+  static constexpr std::string_view name = "acosh", aten = "aten.acosh.default prims.acosh.default", doc = "inverse hyperbolic cosine";
   static auto body(auto x) { return acosh(x); }
 };
 struct Atanh : Function<1> {
-  static constexpr std::string_view name = "atanh", aten = "aten.atanh.default", doc = "inverse hyperbolic tangent";
+  static constexpr std::string_view name = "atanh", aten = "aten.atanh.default prims.atanh.default", doc = "inverse hyperbolic tangent";
   static auto body(auto x) { return atanh(x); }
 };
 struct Erf : Function<1> {
-  static constexpr std::string_view name = "erf", aten = "aten.erf.default aten.special_erf.default",
+  static constexpr std::string_view name = "erf", aten = "aten.erf.default aten.special_erf.default prims.erf.default",
                                     doc = "error function";
   static auto body(auto x) { return erf(x); }
 };
 struct Erfc : Function<1> {
-  static constexpr std::string_view name = "erfc", aten = "aten.erfc.default aten.special_erfc.default",
+  static constexpr std::string_view name = "erfc", aten = "aten.erfc.default aten.special_erfc.default prims.erfc.default",
                                     doc = "1 - erf(x)";
   static auto body(auto x) { return erfc(x); }
 };
 struct Erfinv : Function<1> {
-  static constexpr std::string_view name = "erfinv", aten = "aten.erfinv.default aten.special_erfinv.default",
+  static constexpr std::string_view name = "erfinv", aten = "aten.erfinv.default aten.special_erfinv.default prims.erf_inv.default",
                                     doc = "inverse of the error function";
   static auto body(auto x) { return erfinv(x); }
 };
 struct Lgamma : Function<1> {
-  static constexpr std::string_view name = "lgamma", aten = "aten.lgamma.default aten.special_gammaln.default",
+  static constexpr std::string_view name = "lgamma", aten = "aten.lgamma.default aten.special_gammaln.default prims.lgamma.default",
                                     doc = "logarithm of |gamma(x)|";
   static constexpr int cost = 60;
   static auto body(auto x) { return lgamma(x); }
 };
 struct Digamma : Function<1> {
   static constexpr std::string_view name = "digamma",
-                                    aten = "aten.digamma.default aten.special_digamma.default aten.special_psi.default",
+                                    aten = "aten.digamma.default aten.special_digamma.default aten.special_psi.default prims.digamma.default",
                                     doc = "derivative of lgamma";
   static constexpr int cost = 60;
   static auto body(auto x) { return digamma(x); }
 };
+/// Six steps of the recurrence, then the asymptotic series; reflection below 1/2 (ATen's trigamma).
+struct Trigamma : Function<1> {
+  static constexpr std::string_view name = "trigamma", doc = "second derivative of lgamma";
+  static constexpr int cost = 60;
+  static constexpr bool is_real_only = true;
+  static auto body(auto x) {
+    auto one = x.like(1);
+    auto is_low = x < x.like(0.5);
+    auto sine = sin(x * x.like(M_PI));
+    auto y = select(is_low, one - x, x);
+    auto sum = select(is_low, x.like(-M_PI * M_PI) / (sine * sine), x.like(0));
+    for (int i = 0; i < 6; ++i) {
+      sum = sum + one / (y * y);
+      y = y + one;
+    }
+    auto square = one / (y * y);
+    auto series = one + one / (x.like(2) * y) +
+                  square * (x.like(1.0 / 6) - square * (x.like(1.0 / 30) - square * x.like(1.0 / 42)));
+    sum = sum + series / y;
+    return select(is_low, -sum, sum);
+  }
+};
+
 struct Atan2 : Function<2> {
-  static constexpr std::string_view name = "atan2", aten = "aten.atan2.default", doc = "angle of the point (b, a)";
+  static constexpr std::string_view name = "atan2", aten = "aten.atan2.default prims.atan2.default", doc = "angle of the point (b, a)";
   static auto body(auto a, auto b) { return atan2(a, b); }
 };
 struct Hypot : Function<2> {
-  static constexpr std::string_view name = "hypot", aten = "aten.hypot.default", doc = "sqrt(a * a + b * b)";
+  static constexpr std::string_view name = "hypot", aten = "aten.hypot.default prims.hypot.default", doc = "sqrt(a * a + b * b)";
   static auto body(auto a, auto b) { return hypot(a, b); }
 };
 struct Nextafter : Pointwise<2> {
@@ -160,7 +183,7 @@ auto integer_power(auto a, auto b) {
 }
 
 struct Pow : Pointwise<2> {
-  static constexpr std::string_view name = "pow", aten = "aten.pow.Tensor_Tensor",
+  static constexpr std::string_view name = "pow", aten = "aten.pow.Tensor_Tensor prims.pow.default",
                                     doc = "a to the power b; integers wrap";
   static constexpr int ulps = 2, cost = 40;
   static auto body(auto a, auto b) {
@@ -243,7 +266,7 @@ struct Rad2deg : Function<1> {
 
 using Table =
     PointwiseTable<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh,
-                   Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Atan2, Hypot, Nextafter, Copysign, Pow, Xlogy, Xlog1py,
+                   Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Atan2, Hypot, Nextafter, Copysign, Pow, Xlogy, Xlog1py,
                    Logaddexp, Logaddexp2, Sinc, Logit, Deg2rad, Rad2deg>;
 
 } // namespace
