@@ -271,7 +271,8 @@ class Importer:
         known = []
         for operand in node.all_input_nodes:
             value, made = operand.meta.get("val"), self.values[operand]
-            if isinstance(value, torch.Tensor) and isinstance(made, _C.Value):
+            # Offsets of as_strided count from the start of the storage, our operands from their own first element.
+            if isinstance(value, torch.Tensor) and isinstance(made, _C.Value) and not value.storage_offset():
                 known.append((made, self.symbols.sizes(value.stride())))
         return known
 
