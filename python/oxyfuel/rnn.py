@@ -142,7 +142,7 @@ def keep_whole(module: fx.GraphModule) -> None:
             continue
         x, hidden, parameters, has_biases, layers, dropout, train, bidirectional, batch_first = node.args
         is_packed = isinstance(hidden, fx.Node) and isinstance(parameters, fx.Node)
-        if is_packed or (train and dropout) or len(node.args[2]) % layers or _is_projected(node):
+        if is_packed or (train and dropout) or len(node.args[2]) % layers:
             continue
         kind = KINDS[node.target]
         rest = (has_biases, layers, bidirectional, batch_first)
@@ -153,9 +153,3 @@ def keep_whole(module: fx.GraphModule) -> None:
             node.args = (x, hidden, list(parameters), kind, *rest)
             node.target = torch.ops.oxyfuel.rnn.default
     module.recompile()
-
-
-def _is_projected(node: fx.Node) -> bool:
-    """LSTM with `proj_size`: five parameters a layer, or three without biases."""
-    count = len(node.args[2]) // (node.args[4] * (2 if node.args[7] else 1))  # type: ignore[arg-type, operator]
-    return count in (3, 5)
