@@ -120,59 +120,22 @@ Values import_soft_margin_backward(GraphBuilder &b, const AtenCall &call) {
   return {finish(call, -(pair.y * z / (z + 1) * g))};
 }
 
-/// A row of scores for each target, and how far each class comes too close to the target's score.
-struct Margins {
-  Term x;         ///< [N, C]
-  Term target;    ///< [N, 1]
-  Term excess;    ///< margin - x[target] + x, at least 0, and 0 for the target itself
-  Term is_target; ///< [N, C]
-  Term weight;    ///< [N, 1], or nothing
-  bool is_square = false;
-};
-
-/// Arguments from `i`: x, target, p, margin, weight.
-Margins margins_of(GraphBuilder &b, const AtenCall &call, int i) {
-  Margins m;
-  Term x = wide(b, call.value(i)), target = term(b, call.value(i + 1));
-  ExprContext &context = b.context();
-  Expr rows = graph::element_count(context, target.shape());
-  m.x = x.rank() == 2 ? x : x.reshape({context.integer(1), graph::element_count(context, x.shape())});
-  m.target = target.reshape({rows, context.integer(1)});
-  m.is_square = call.number(i + 2) == 2;
-  Term own = {&b, b.make("gather", {m.x.value, m.target.value}, {{"axis", int64_t(1)}})};
-  m.is_target = equal(numbers(b, m.x.size(1), 2, 1), m.target);
-  Term z = own.like(call.number(i + 3)) - own + m.x;
-  m.excess = choose(m.is_target, z.like(0), combine("maximum", z, z.like(0)));
-  if (call.has(i + 4))
-    m.weight =
-        Term{&b, b.make("index_select", {call.value(i + 4), m.target.value}, {{"axis", int64_t(0)}})}.to(x.dtype());
-  return m;
-}
-
-/// multi_margin_loss(x, target, p, margin, weight, reduction): sum of excess^p over the classes, divided by their
-/// number
+/// multi_margin_loss(x, target, p, margin, weight, reduction): the sum over all other classes of how far their score
+/// comes closer than margin to that of the target, to the power p (1 or 2), divided by the number of classes
 Values import_multi_margin(GraphBuilder &b, const AtenCall &call) {
-  Margins m = margins_of(b, call, 0);
-  Term loss = m.is_square ? m.excess * m.excess : m.excess;
-  if (m.weight)
-    loss = loss * m.weight;
-  loss = loss.sum({1}, false) / count(b, m.x.shape(), {1}, loss.dtype());
-  if (call.value(1)->type.rank() == 0)
-    loss = loss.reshape({});
-  return reduced_loss(call, loss, 5);
-}
-
-/// (g, x, target, p, margin, weight, reduction)
-Values import_multi_margin_backward(GraphBuilder &b, const AtenCall &call) {
-  Margins m = margins_of(b, call, 1);
-  Term g = share_of_gradient(call, wide(b, call.value(0)), m.target.shape(), 6);
-  Term scale = g.rank() > 0 ? g.reshape(m.target.shape()) : g;
-  Term slope = m.is_square ? m.excess * 2 : choose(m.excess > m.excess.like(0), m.excess.like(1), m.excess.like(0));
-  if (m.weight)
-    slope = slope * m.weight;
-  slope = slope * (scale / count(b, m.x.shape(), {1}, g.dtype()));
-  Term gradient = choose(m.is_target, -slope.sum({1}), slope);
-  return {finish(call, gradient.reshape(call.results.at(0).shape))};
+  Term x = wide(b, call.value(0)), target = term(b, call.value(1));
+  ExprContext &context = b.context();
+  x = x.rank() == 2 ? x : x.reshape({context.integer(1), graph::element_count(context, x.shape())});
+  target = target.reshape({graph::element_count(context, target.shape()), context.integer(1)});
+  Term own = {&b, b.make("gather", {x.value, target.value}, {{"axis", int64_t(1)}})};
+  Term z = own.like(call.number(3)) - own + x;
+  Term loss = choose(equal(numbers(b, x.size(1), 2, 1), target), z.like(0), combine("maximum", z, z.like(0)));
+  if (call.number(2) == 2)
+    loss = loss * loss;
+  if (call.has(4))
+    loss = loss * wide(b, b.make("index_select", {call.value(4), target.value}, {{"axis", int64_t(0)}}));
+  loss = loss.sum({1}, false) / count(b, x.shape(), {1}, loss.dtype());
+  return reduced_loss(call, call.value(1)->type.rank() == 0 ? loss.reshape({}) : loss, 5);
 }
 
 constexpr AtenRule kRules[] = {
@@ -186,7 +149,6 @@ constexpr AtenRule kRules[] = {
     {"aten.soft_margin_loss.default", import_soft_margin},
     {"aten.soft_margin_loss_backward.default", import_soft_margin_backward},
     {"aten.multi_margin_loss.default", import_multi_margin},
-    {"aten.multi_margin_loss_backward.default", import_multi_margin_backward},
 };
 
 } // namespace
