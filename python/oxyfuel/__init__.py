@@ -1,8 +1,33 @@
 """A deep-learning compiler behind PyTorch: ``torch.compile(model, backend="oxyfuel")``."""
 
+from typing import Any
+
 from oxyfuel._requirements import check_platform, check_torch
 
 __version__ = "0.1.0"
 
 check_platform()
 check_torch()
+
+# From here on names load what they need when they are first asked for: importing the package is cheap.
+_HOMES = {
+    "CompileError": "oxyfuel._C",
+    "InternalError": "oxyfuel._C",
+    "UnsupportedError": "oxyfuel._C",
+    "backend": "oxyfuel.backend",
+    "explain": "oxyfuel.explain",
+    "invalidate": "oxyfuel.weights",
+}
+
+__all__ = ["CompileError", "InternalError", "UnsupportedError", "__version__", "backend", "explain", "invalidate"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'oxyfuel' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
