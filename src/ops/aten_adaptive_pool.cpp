@@ -141,8 +141,9 @@ Values import_maximum_backward(GraphBuilder &b, const AtenCall &call) {
     return lead;
   };
   Term base = full(b, merged(x.shape()), 0, g.dtype());
-  graph::Value *sum = b.make("scatter", {base.value, places.reshape(merged(g.shape())).value, g.reshape(merged(g.shape())).value},
-                             {{"axis", int64_t(base.rank() - 1)}, {"mode", std::string("add")}});
+  graph::Value *sum =
+      b.make("scatter", {base.value, places.reshape(merged(g.shape())).value, g.reshape(merged(g.shape())).value},
+             {{"axis", int64_t(base.rank() - 1)}, {"mode", std::string("add")}});
   return {b.reshape(b.cast(sum, call.results.at(0).dtype), x.shape())};
 }
 

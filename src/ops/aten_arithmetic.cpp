@@ -149,8 +149,8 @@ Values import_clamp_max(GraphBuilder &b, const AtenCall &call) { return clamp(b,
 Values with_value(GraphBuilder &b, const AtenCall &call, std::string_view op) {
   DType dtype = result_of(call);
   graph::Value *value = call.has(3) ? exact_number(b, call, 3, dtype) : b.scalar(1, dtype);
-  return {b.pointwise(op, {operand(b, call, 0, dtype), operand(b, call, 1, dtype), operand(b, call, 2, dtype), value}, dtype,
-                      dtype)};
+  return {b.pointwise(op, {operand(b, call, 0, dtype), operand(b, call, 1, dtype), operand(b, call, 2, dtype), value},
+                      dtype, dtype)};
 }
 
 Values import_addcmul(GraphBuilder &b, const AtenCall &call) { return with_value(b, call, "addcmul"); }
@@ -198,7 +198,9 @@ Values import_nan_to_num(GraphBuilder &b, const AtenCall &call) {
 Values import_elu_backward(GraphBuilder &b, const AtenCall &call) {
   DType dtype = result_of(call);
   return {b.pointwise("elu_backward", {call.value(0), call.value(5)}, dtype, dtype,
-                      {{"alpha", call.number(1)}, {"scale", call.number(2)}, {"input_scale", call.number(3)},
+                      {{"alpha", call.number(1)},
+                       {"scale", call.number(2)},
+                       {"input_scale", call.number(3)},
                        {"is_result", call.boolean(4)}})};
 }
 
@@ -206,7 +208,8 @@ Values import_elu_backward(GraphBuilder &b, const AtenCall &call) {
 Values import_log_sigmoid(GraphBuilder &b, const AtenCall &call) {
   DType dtype = result_of(call);
   graph::Value *x = call.value(0);
-  graph::Value *buffer = b.cast(b.pointwise("exp", {negated(b, b.pointwise("abs", {x}, dtype, dtype))}, dtype, dtype), dtype);
+  graph::Value *buffer =
+      b.cast(b.pointwise("exp", {negated(b, b.pointwise("abs", {x}, dtype, dtype))}, dtype, dtype), dtype);
   if (call.results.size() > 1 && call.results[1].rank() != x->type.rank())
     buffer = b.expand(b.cast(b.scalar(0, dtype), dtype), call.results[1].shape);
   return {b.pointwise("log_sigmoid", {x}, dtype, dtype), buffer};

@@ -23,9 +23,9 @@ Values import_attention(GraphBuilder &b, const AtenCall &call) {
   graph::Value *q = call.value(0), *k = call.value(1), *v = call.value(2), *mask = call.value_or_null(5);
   if (call.has(3) && call.number(3) != 0)
     throw UnsupportedError(call.overload + " with dropout");
-  graph::Node *node = b.make_node("attention", {q, k, v, mask},
-                                  {{"scale", scale_of(call, 6, q->type.shape.at(3))},
-                                   {"causal", call.has(4) && call.boolean(4)}});
+  graph::Node *node =
+      b.make_node("attention", {q, k, v, mask},
+                  {{"scale", scale_of(call, 6, q->type.shape.at(3))}, {"causal", call.has(4) && call.boolean(4)}});
   return {node->result(0), node->result(1)};
 }
 
@@ -50,8 +50,8 @@ Term sum_heads(Term gradient, Expr heads) {
 
 Term product(Term x, Term y) { return {x.b, x.b->matmul(x.value, y.value, x.dtype())}; }
 
-/// (g, q, k, v, out, logsumexp, dropout_p, is_causal, attn_mask, scale) → dq, dk, dv. Probabilities are made again from the
-/// logsumexp; P = exp(S - lse), dS = P * (g v^T - sum(g * out)).
+/// (g, q, k, v, out, logsumexp, dropout_p, is_causal, attn_mask, scale) → dq, dk, dv. Probabilities are made again from
+/// the logsumexp; P = exp(S - lse), dS = P * (g v^T - sum(g * out)).
 Values import_attention_backward(GraphBuilder &b, const AtenCall &call) {
   Term g = wide(b, call.value(0)), q = wide(b, call.value(1)), k = wide(b, call.value(2)), v = wide(b, call.value(3)),
        out = wide(b, call.value(4)), lse = wide(b, call.value(5)).to(g.dtype());

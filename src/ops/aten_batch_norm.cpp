@@ -82,7 +82,8 @@ Values import_no_training(GraphBuilder &b, const AtenCall &call) {
 
 /// (x, weight, bias, training, momentum, eps)
 Values import_no_stats(GraphBuilder &b, const AtenCall &call) {
-  return normalised(b, call, batch_norm(b, call, {.mean = -1, .variance = -1, .momentum = 4, .eps = 5, .is_training = true}));
+  return normalised(b, call,
+                    batch_norm(b, call, {.mean = -1, .variance = -1, .momentum = 4, .eps = 5, .is_training = true}));
 }
 
 /// (x, weight, bias, running_mean, running_var, training, momentum, eps) → …, new running_mean, new running_var

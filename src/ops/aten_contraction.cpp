@@ -1,5 +1,5 @@
-// Matrix products and what eager fuses with them. Products of half types are summed in float32 and rounded once, after the
-// addition of `input` where there is one.
+// Matrix products and what eager fuses with them. Products of half types are summed in float32 and rounded once, after
+// the addition of `input` where there is one.
 #include "ops/compose.h"
 #include "ops/table.h"
 #include "support/error.h"

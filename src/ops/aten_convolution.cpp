@@ -15,8 +15,8 @@ struct Setting {
   bool is_transposed = false;
 
   Attributes attributes(DType dtype) const {
-    Attributes result{{"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups},
-                      {"transposed", is_transposed}, {"dtype", dtype}};
+    Attributes result{{"stride", stride}, {"padding", padding},          {"dilation", dilation},
+                      {"groups", groups}, {"transposed", is_transposed}, {"dtype", dtype}};
     if (is_transposed)
       result["output_padding"] = output_padding;
     return result;
@@ -50,8 +50,11 @@ Values import_convolution(GraphBuilder &b, const AtenCall &call) {
   size_t spatial = x.shape().size() - 2;
   if (is_complex(result) || x.rank() < 3 || w.rank() != x.rank())
     throw UnsupportedError(call.overload + " of complex numbers or without a batch");
-  Setting setting{.stride = spatial_list(call, 3, spatial), .padding = {}, .dilation = spatial_list(call, 5, spatial),
-                  .output_padding = spatial_list(call, 7, spatial), .groups = call.integer(8),
+  Setting setting{.stride = spatial_list(call, 3, spatial),
+                  .padding = {},
+                  .dilation = spatial_list(call, 5, spatial),
+                  .output_padding = spatial_list(call, 7, spatial),
+                  .groups = call.integer(8),
                   .is_transposed = call.boolean(6)};
   Shape padding = call.sizes(4, b.context());
   padding.resize(spatial, padding.at(0));
@@ -91,8 +94,8 @@ Term input_gradient(GraphBuilder &b, Term g, Term x, Term w, Setting setting) {
   return convolve(b, g, w, setting, opmath_of(x.dtype()));
 }
 
-/// sum over n and p of x[n, c, p * stride + k * dilation - padding] * g[n, o, p], as a convolution whose batch is x's channels,
-/// whose channels are the batch, and whose kernel is g: result [O, C / groups, K…].
+/// sum over n and p of x[n, c, p * stride + k * dilation - padding] * g[n, o, p], as a convolution whose batch is x's
+/// channels, whose channels are the batch, and whose kernel is g: result [O, C / groups, K…].
 Term weight_gradient(GraphBuilder &b, Term x, Term g, const Shape &kernel, const Setting &setting) {
   size_t spatial = setting.stride.size();
   ExprContext &context = b.context();
@@ -106,23 +109,31 @@ Term weight_gradient(GraphBuilder &b, Term x, Term g, const Shape &kernel, const
     swapped.push_back(static_cast<int64_t>(i) + 2);
   }
   Term data = x.reshape(split).permute(dims).reshape(merged);
-  Setting sliding{.stride = setting.dilation, .padding = setting.padding, .dilation = setting.stride, .output_padding = {},
-                  .groups = setting.groups, .is_transposed = false};
+  Setting sliding{.stride = setting.dilation,
+                  .padding = setting.padding,
+                  .dilation = setting.stride,
+                  .output_padding = {},
+                  .groups = setting.groups,
+                  .is_transposed = false};
   Term out = convolve(b, data, g.permute(swapped), sliding, opmath_of(x.dtype()));
   for (size_t i = 0; i < spatial; ++i)
     out = out.slice(static_cast<int>(i) + 2, context.integer(0), kernel[i + 2]);
   return out.permute(swapped);
 }
 
-/// convolution_backward(g, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask)
+/// convolution_backward(g, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+/// output_mask)
 Values import_convolution_backward(GraphBuilder &b, const AtenCall &call) {
   Term g = term(b, call.value(0)), x = term(b, call.value(1)), w = term(b, call.value(2));
   size_t spatial = x.shape().size() - 2;
   if (is_complex(x.dtype()))
     throw UnsupportedError(call.overload + " of complex numbers");
-  Setting setting{.stride = spatial_list(call, 4, spatial), .padding = spatial_list(call, 5, spatial),
-                  .dilation = spatial_list(call, 6, spatial), .output_padding = spatial_list(call, 8, spatial),
-                  .groups = call.integer(9), .is_transposed = call.boolean(7)};
+  Setting setting{.stride = spatial_list(call, 4, spatial),
+                  .padding = spatial_list(call, 5, spatial),
+                  .dilation = spatial_list(call, 6, spatial),
+                  .output_padding = spatial_list(call, 8, spatial),
+                  .groups = call.integer(9),
+                  .is_transposed = call.boolean(7)};
   std::vector<int64_t> mask = call.integers(10);
   Values results(3);
   if (mask.at(0)) {

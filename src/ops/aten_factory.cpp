@@ -13,8 +13,12 @@ Values filled(GraphBuilder &b, const AtenCall &call, graph::Value *number) {
   return {b.expand(b.cast(number, type.dtype), type.shape)};
 }
 
-Values import_zeros(GraphBuilder &b, const AtenCall &call) { return filled(b, call, b.scalar(0, call.results.at(0).dtype)); }
-Values import_ones(GraphBuilder &b, const AtenCall &call) { return filled(b, call, b.scalar(1, call.results.at(0).dtype)); }
+Values import_zeros(GraphBuilder &b, const AtenCall &call) {
+  return filled(b, call, b.scalar(0, call.results.at(0).dtype));
+}
+Values import_ones(GraphBuilder &b, const AtenCall &call) {
+  return filled(b, call, b.scalar(1, call.results.at(0).dtype));
+}
 
 /// The number is argument 1 of full, full_like and fill, argument 2 of new_full.
 Values import_full(GraphBuilder &b, const AtenCall &call) {
@@ -41,7 +45,8 @@ Values range(GraphBuilder &b, const AtenCall &call, int start, int step) {
   Attributes attributes{{"length", type.shape.at(0)}, {"dtype", type.dtype}};
   ExprContext &context = b.context();
   attributes["start"] = start < 0 ? graph::Attribute(context.integer(0)) : range_attribute(call, start, context);
-  attributes["step"] = step < 0 || !call.has(step) ? graph::Attribute(context.integer(1)) : range_attribute(call, step, context);
+  attributes["step"] =
+      step < 0 || !call.has(step) ? graph::Attribute(context.integer(1)) : range_attribute(call, step, context);
   if (!is_float(type.dtype))
     for (const char *name : {"start", "step"})
       if (std::holds_alternative<double>(attributes[name]))
@@ -75,9 +80,7 @@ Values import_eye(GraphBuilder &b, const AtenCall &call) {
 }
 
 /// The operand itself: values do not change, and strides are told beside the graph.
-Values import_same(GraphBuilder &b, const AtenCall &call) {
-  return {b.cast(call.value(0), call.results.at(0).dtype)};
-}
+Values import_same(GraphBuilder &b, const AtenCall &call) { return {b.cast(call.value(0), call.results.at(0).dtype)}; }
 
 /// copy(dst, src): src in dst's type and shape.
 Values import_copy(GraphBuilder &b, const AtenCall &call) {
@@ -93,9 +96,9 @@ Values import_view_dtype(GraphBuilder &b, const AtenCall &call) {
   return {x->type.dtype == to ? x : b.make("bitcast", {x}, {{"dtype", to}})};
 }
 
-
 constexpr AtenRule kRules[] = {
-    {"aten.zeros.default aten.zeros_like.default aten.new_zeros.default aten.empty.memory_format aten.empty_like.default "
+    {"aten.zeros.default aten.zeros_like.default aten.new_zeros.default aten.empty.memory_format "
+     "aten.empty_like.default "
      "aten.new_empty.default aten.empty_strided.default aten.new_empty_strided.default aten.empty_permuted.default "
      "aten._efficientzerotensor.default aten.zero.default",
      import_zeros},

@@ -77,7 +77,8 @@ Values search(GraphBuilder &b, const AtenCall &call, graph::Value *sorted, graph
 
 /// bucketize(values, boundaries, *, out_int32, right): eager's right means that equals go after, as in search_sorted.
 Values import_bucketize(GraphBuilder &b, const AtenCall &call) {
-  graph::Value *values = call.tensor_or_null(0) ? call.value(0) : b.number(call.arguments[0], call.value(1)->type.dtype);
+  graph::Value *values =
+      call.tensor_or_null(0) ? call.value(0) : b.number(call.arguments[0], call.value(1)->type.dtype);
   return search(b, call, call.value(1), values, call.has(3) && call.boolean(3));
 }
 

@@ -83,8 +83,8 @@ Values import_layer_norm_backward(GraphBuilder &b, const AtenCall &call) {
 Term grouped(Term x, int64_t groups) {
   Shape rest(x.shape().begin() + 2, x.shape().end());
   ExprContext &context = x.context();
-  return x.reshape({x.size(0), context.integer(groups), floor_div(x.size(1), groups),
-                    graph::element_count(context, rest)});
+  return x.reshape(
+      {x.size(0), context.integer(groups), floor_div(x.size(1), groups), graph::element_count(context, rest)});
 }
 
 /// A parameter [C] as [1, groups, C / groups, 1]

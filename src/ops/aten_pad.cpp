@@ -49,8 +49,9 @@ Values pad_map_backward(GraphBuilder &b, const AtenCall &call, const std::string
     if (amounts.lower[axis].is_const(0) && amounts.upper[axis].is_const(0))
       continue;
     Term line = numbers(b, x.size(axis), 1, 0);
-    Term places = {&b, b.make("pad_map", {line.value}, {{"mode", mode}, {"lower", Shape{amounts.lower[axis]}},
-                                                         {"upper", Shape{amounts.upper[axis]}}})};
+    Term places = {
+        &b, b.make("pad_map", {line.value},
+                   {{"mode", mode}, {"lower", Shape{amounts.lower[axis]}}, {"upper", Shape{amounts.upper[axis]}}})};
     Shape shape = g.shape();
     shape[axis] = x.size(axis);
     Values operands{full(b, shape, 0, g.dtype()).value, g.value};
@@ -61,7 +62,9 @@ Values pad_map_backward(GraphBuilder &b, const AtenCall &call, const std::string
   return {g.to(call.results.at(0).dtype).value};
 }
 
-Values import_reflection_pad_backward(GraphBuilder &b, const AtenCall &call) { return pad_map_backward(b, call, "reflect"); }
+Values import_reflection_pad_backward(GraphBuilder &b, const AtenCall &call) {
+  return pad_map_backward(b, call, "reflect");
+}
 Values import_replication_pad_backward(GraphBuilder &b, const AtenCall &call) {
   return pad_map_backward(b, call, "replicate");
 }
@@ -82,9 +85,12 @@ Values import_triu(GraphBuilder &b, const AtenCall &call) { return triangle(b, c
 
 constexpr AtenRule kRules[] = {
     {"aten.constant_pad_nd.default", import_constant_pad},
-    {"aten.reflection_pad1d.default aten.reflection_pad2d.default aten.reflection_pad3d.default", import_reflection_pad},
-    {"aten.replication_pad1d.default aten.replication_pad2d.default aten.replication_pad3d.default", import_replication_pad},
-    {"aten.reflection_pad1d_backward.default aten.reflection_pad2d_backward.default aten.reflection_pad3d_backward.default",
+    {"aten.reflection_pad1d.default aten.reflection_pad2d.default aten.reflection_pad3d.default",
+     import_reflection_pad},
+    {"aten.replication_pad1d.default aten.replication_pad2d.default aten.replication_pad3d.default",
+     import_replication_pad},
+    {"aten.reflection_pad1d_backward.default aten.reflection_pad2d_backward.default "
+     "aten.reflection_pad3d_backward.default",
      import_reflection_pad_backward},
     {"aten.replication_pad1d_backward.default aten.replication_pad2d_backward.default "
      "aten.replication_pad3d_backward.default",

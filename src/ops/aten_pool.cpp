@@ -1,5 +1,5 @@
-// Pooling: reductions over windows. Gradients gather, for each input element, from the windows that hold it: the gradient is
-// spread out by the stride (zeros in between) and windowed with stride 1, so nothing is scattered.
+// Pooling: reductions over windows. Gradients gather, for each input element, from the windows that hold it: the
+// gradient is spread out by the stride (zeros in between) and windowed with stride 1, so nothing is scattered.
 #include "ops/compose.h"
 #include "ops/table.h"
 #include "support/error.h"
@@ -56,8 +56,14 @@ Term windows(Term x, const Window &w, const Shape &out, double value) {
     lower.push_back(context.integer(w.padding[i]));
     upper.push_back(reach - x.size(axis) - w.padding[i]);
   }
-  return {x.b, x.b->make("windows", {x.value}, {{"axes", w.axes}, {"kernel", w.kernel}, {"stride", w.stride},
-                                                {"dilation", w.dilation}, {"lower", lower}, {"upper", upper}, {"value", value}})};
+  return {x.b, x.b->make("windows", {x.value},
+                         {{"axes", w.axes},
+                          {"kernel", w.kernel},
+                          {"stride", w.stride},
+                          {"dilation", w.dilation},
+                          {"lower", lower},
+                          {"upper", upper},
+                          {"value", value}})};
 }
 
 std::vector<int64_t> kernel_axes(const Term &windows, size_t n) {
@@ -88,7 +94,8 @@ Values import_max_pool(GraphBuilder &b, const AtenCall &call) {
   for (size_t i = 0; i < w.count(); ++i) {
     kernel_size /= w.kernel[i];
     int axis = static_cast<int>(w.axes[i]);
-    Term k = combine("remainder", combine("floor_div", best, best.like(double(kernel_size))), best.like(double(w.kernel[i])));
+    Term k = combine("remainder", combine("floor_div", best, best.like(double(kernel_size))),
+                     best.like(double(w.kernel[i])));
     Term start = numbers(b, out[axis], x.rank(), axis) * double(w.stride[i]) - double(w.padding[i]);
     Term at = k * double(w.dilation[i]) + start;
     // A window of nothing but minus infinity counts its first element inside.
@@ -111,12 +118,14 @@ Term spread_out(Term g, const Window &w, double value) {
     Shape lower(apart.rank(), context.integer(0)), upper = lower, merged = g.shape();
     upper[axis + 1] = context.integer(w.stride[i] - 1);
     merged[axis] = merged[axis] * w.stride[i];
-    g = Term{g.b, g.b->make("pad", {apart.value}, {{"lower", lower}, {"upper", upper}, {"value", value}})}.reshape(merged);
+    g = Term{g.b, g.b->make("pad", {apart.value}, {{"lower", lower}, {"upper", upper}, {"value", value}})}.reshape(
+        merged);
   }
   return g;
 }
 
-/// For each element of an input of shape `in`, the elements of `g` whose windows hold it, as last axes; `value` where none.
+/// For each element of an input of shape `in`, the elements of `g` whose windows hold it, as last axes; `value` where
+/// none.
 Term holding_windows(Term g, const Window &w, const Shape &in, double value) {
   Term spread = spread_out(g, w, value);
   Shape lower, upper;
@@ -127,8 +136,13 @@ Term holding_windows(Term g, const Window &w, const Shape &in, double value) {
     upper.push_back(in[axis] + w.padding[i] - spread.size(axis));
   }
   return {g.b, g.b->make("windows", {spread.value},
-                         {{"axes", w.axes}, {"kernel", w.kernel}, {"stride", std::vector<int64_t>(w.count(), 1)},
-                          {"dilation", w.dilation}, {"lower", lower}, {"upper", upper}, {"value", value}})};
+                         {{"axes", w.axes},
+                          {"kernel", w.kernel},
+                          {"stride", std::vector<int64_t>(w.count(), 1)},
+                          {"dilation", w.dilation},
+                          {"lower", lower},
+                          {"upper", upper},
+                          {"value", value}})};
 }
 
 /// max_pool_with_indices_backward(g, x, kernel, stride, padding, dilation, ceil_mode, indices)
@@ -139,8 +153,7 @@ Values import_max_pool_backward(GraphBuilder &b, const AtenCall &call) {
   Term own = places.like(0);
   for (size_t i = 0; i < w.count(); ++i) {
     int axis = static_cast<int>(w.axes[i]);
-    own = own * Term{&b, b.scalar_size(x.size(axis), DType::kI64)} +
-          numbers(b, x.size(axis), gradients.rank(), axis);
+    own = own * Term{&b, b.scalar_size(x.size(axis), DType::kI64)} + numbers(b, x.size(axis), gradients.rank(), axis);
   }
   Term chosen = choose(equal(places, own), gradients, gradients.like(0));
   return {chosen.sum(kernel_axes(chosen, w.count()), false).to(call.results.at(0).dtype).value};
@@ -165,8 +178,8 @@ Term divisor(GraphBuilder &b, const Window &w, const Shape &in, const Shape &out
   return product.to(dtype);
 }
 
-Term average_divisor(GraphBuilder &b, const AtenCall &call, const Window &w, const Shape &in, const Shape &out, int include_pad,
-                     DType dtype) {
+Term average_divisor(GraphBuilder &b, const AtenCall &call, const Window &w, const Shape &in, const Shape &out,
+                     int include_pad, DType dtype) {
   if (call.has(include_pad + 1))
     return {&b, b.scalar(call.number(include_pad + 1), dtype)};
   bool is_included = !call.has(include_pad) || call.boolean(include_pad);
@@ -209,7 +222,8 @@ constexpr AtenRule kRules[] = {
     {"aten.max_pool2d_with_indices.default aten.max_pool3d_with_indices.default aten.max_pool1d.default "
      "aten.max_pool2d.default aten.max_pool3d.default aten.max_pool1d_with_indices.default",
      import_max_pool},
-    {"aten.max_pool2d_with_indices_backward.default aten.max_pool3d_with_indices_backward.default", import_max_pool_backward},
+    {"aten.max_pool2d_with_indices_backward.default aten.max_pool3d_with_indices_backward.default",
+     import_max_pool_backward},
     {"aten.avg_pool1d.default aten.avg_pool2d.default aten.avg_pool3d.default", import_avg_pool},
     {"aten.avg_pool2d_backward.default aten.avg_pool3d_backward.default", import_avg_pool_backward},
 };

@@ -17,7 +17,8 @@ std::vector<int64_t> axes_of(const AtenCall &call, int i, int rank) {
 bool flag(const AtenCall &call, int i) { return call.has(i) && call.boolean(i); }
 
 /// A reduction that rounds once: eager converts to the result's type first when that is wider or of another kind.
-graph::Value *fold(GraphBuilder &b, std::string_view op, graph::Value *x, std::vector<int64_t> axes, bool keep, DType result) {
+graph::Value *fold(GraphBuilder &b, std::string_view op, graph::Value *x, std::vector<int64_t> axes, bool keep,
+                   DType result) {
   bool is_narrowing = opmath_of(result) != result && opmath_of(x->type.dtype) == opmath_of(result);
   return b.reduce(op, is_narrowing ? x : b.cast(x, result), std::move(axes), keep, result);
 }
@@ -51,8 +52,12 @@ Values logical(GraphBuilder &b, const AtenCall &call, std::string_view op, std::
   return {b.cast(b.reduce(op, x, std::move(axes), keep, DType::kBool), result)};
 }
 
-Values import_any(GraphBuilder &b, const AtenCall &call) { return logical(b, call, "any", all_axes(call.value(0)->type.rank()), false); }
-Values import_all(GraphBuilder &b, const AtenCall &call) { return logical(b, call, "all", all_axes(call.value(0)->type.rank()), false); }
+Values import_any(GraphBuilder &b, const AtenCall &call) {
+  return logical(b, call, "any", all_axes(call.value(0)->type.rank()), false);
+}
+Values import_all(GraphBuilder &b, const AtenCall &call) {
+  return logical(b, call, "all", all_axes(call.value(0)->type.rank()), false);
+}
 Values import_any_axes(GraphBuilder &b, const AtenCall &call) {
   return logical(b, call, "any", axes_of(call, 1, call.value(0)->type.rank()), flag(call, 2));
 }
@@ -100,7 +105,8 @@ Values import_aminmax(GraphBuilder &b, const AtenCall &call) {
   std::vector<int64_t> axes = call.has(1) ? std::vector<int64_t>{wrap_axis(call.integer(1), rank)} : all_axes(rank);
   if (rank == 0)
     axes.clear();
-  return {b.reduce("min", x, axes, flag(call, 2), x->type.dtype), b.reduce("max", x, axes, flag(call, 2), x->type.dtype)};
+  return {b.reduce("min", x, axes, flag(call, 2), x->type.dtype),
+          b.reduce("max", x, axes, flag(call, 2), x->type.dtype)};
 }
 
 Term mean(Term x, const std::vector<int64_t> &axes, bool keep) {
@@ -197,9 +203,7 @@ Values import_logsumexp(GraphBuilder &b, const AtenCall &call) {
   return {b.reshape(value.to(result).value, call.results[0].shape)};
 }
 
-Term absolute(Term x) {
-  return {x.b, x.b->pointwise("abs", {x.value}, x.dtype(), real_of(x.dtype()))};
-}
+Term absolute(Term x) { return {x.b, x.b->pointwise("abs", {x.value}, x.dtype(), real_of(x.dtype()))}; }
 
 Values import_vector_norm(GraphBuilder &b, const AtenCall &call) {
   DType result = call.results.at(0).dtype;
@@ -214,7 +218,9 @@ Values import_vector_norm(GraphBuilder &b, const AtenCall &call) {
   if (std::isinf(order))
     value = size.reduce(order > 0 ? "max" : "min", axes, keep);
   else if (order == 0)
-    value = Term{&b, b.pointwise("ne", {size.value, size.like(0).value}, size.dtype(), DType::kBool)}.to(size.dtype()).sum(axes, keep);
+    value = Term{&b, b.pointwise("ne", {size.value, size.like(0).value}, size.dtype(), DType::kBool)}
+                .to(size.dtype())
+                .sum(axes, keep);
   else if (order == 1)
     value = size.sum(axes, keep);
   else if (order == 2)

@@ -1,6 +1,6 @@
-// Resampling (upsample_*): separable, one axis after the other. Each element of an axis is a weighted sum of a few source
-// elements (ATen/native/UpSample.h has the formulas); the gradient multiplies by the matrix of these weights, and so does the
-// antialiased form, whose sums are long.
+// Resampling (upsample_*): separable, one axis after the other. Each element of an axis is a weighted sum of a few
+// source elements (ATen/native/UpSample.h has the formulas); the gradient multiplies by the matrix of these weights,
+// and so does the antialiased form, whose sums are long.
 #include "ops/compose.h"
 #include "ops/table.h"
 #include "support/error.h"
@@ -139,7 +139,8 @@ Term resample(GraphBuilder &b, Term x, int place, const Axis &axis, Mode mode) {
   shape[place] = axis.out;
   bool is_nearest = mode == Mode::kNearest || mode == Mode::kNearestExact;
   for (const Tap &tap : taps_of(b, axis, mode, x.dtype())) {
-    Term found = {&b, b.make("index_select", {x.value, tap.place.value}, {{"axis", int64_t(place)}, {"unchecked", true}})};
+    Term found = {&b,
+                  b.make("index_select", {x.value, tap.place.value}, {{"axis", int64_t(place)}, {"unchecked", true}})};
     if (is_nearest)
       return found;
     Term part = found * tap.weight.reshape(shape);
@@ -168,8 +169,8 @@ Values import_resize(GraphBuilder &b, const AtenCall &call) {
   auto has = [&](const char *part) { return name.find(part) != std::string::npos; };
   bool is_backward = has("_backward"), is_vector = has(".vec");
   bool is_linear = has("linear"), is_cubic = has("bicubic"), is_aa = has("_aa");
-  Mode mode = is_cubic    ? (is_aa ? Mode::kCubicAntialias : Mode::kCubic)
-              : is_linear ? (is_aa ? Mode::kLinearAntialias : Mode::kLinear)
+  Mode mode = is_cubic       ? (is_aa ? Mode::kCubicAntialias : Mode::kCubic)
+              : is_linear    ? (is_aa ? Mode::kLinearAntialias : Mode::kLinear)
               : has("exact") ? Mode::kNearestExact
                              : Mode::kNearest;
   int spatial = has("1d") ? 1 : has("2d") ? 2 : 3;
@@ -200,12 +201,14 @@ Values import_resize(GraphBuilder &b, const AtenCall &call) {
 
 constexpr AtenRule kRules[] = {
     {"aten.upsample_nearest1d.default aten.upsample_nearest2d.default aten.upsample_nearest3d.default "
-     "aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact2d.default aten._upsample_nearest_exact3d.default "
+     "aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact2d.default "
+     "aten._upsample_nearest_exact3d.default "
      "aten.upsample_linear1d.default aten.upsample_bilinear2d.default aten.upsample_trilinear3d.default "
      "aten.upsample_bicubic2d.default aten._upsample_bilinear2d_aa.default aten._upsample_bicubic2d_aa.default "
      "aten.upsample_nearest1d.vec aten.upsample_nearest2d.vec aten.upsample_nearest3d.vec "
      "aten._upsample_nearest_exact1d.vec aten._upsample_nearest_exact2d.vec aten._upsample_nearest_exact3d.vec "
-     "aten.upsample_linear1d.vec aten.upsample_bilinear2d.vec aten.upsample_trilinear3d.vec aten.upsample_bicubic2d.vec "
+     "aten.upsample_linear1d.vec aten.upsample_bilinear2d.vec aten.upsample_trilinear3d.vec "
+     "aten.upsample_bicubic2d.vec "
      "aten._upsample_bilinear2d_aa.vec aten._upsample_bicubic2d_aa.vec "
      "aten.upsample_nearest1d_backward.default aten.upsample_nearest2d_backward.default "
      "aten.upsample_nearest3d_backward.default aten._upsample_nearest_exact1d_backward.default "

@@ -16,7 +16,8 @@ struct Scatter {
   int64_t axis = 0;
 
   Term run(std::string mode, Term onto, Term update_of) const {
-    return {base.b, base.b->make("scatter", {onto.value, places.value, update_of.value}, {{"axis", axis}, {"mode", mode}})};
+    return {base.b,
+            base.b->make("scatter", {onto.value, places.value, update_of.value}, {{"axis", axis}, {"mode", mode}})};
   }
 };
 
@@ -26,7 +27,8 @@ Scatter scatter_of(GraphBuilder &b, const AtenCall &call) {
   if (graph::Value *update = call.tensor_or_null(3); update && update->type.rank() > 0)
     s.update = term(b, update).to(s.base.dtype());
   else
-    s.update = Term{&b, b.cast(b.number(call.arguments.at(3), s.base.dtype()), s.base.dtype())}.expand(s.places.shape());
+    s.update =
+        Term{&b, b.cast(b.number(call.arguments.at(3), s.base.dtype()), s.base.dtype())}.expand(s.places.shape());
   return s;
 }
 
@@ -73,7 +75,10 @@ Values import_scatter_reduce(GraphBuilder &b, const AtenCall &call) {
   if (is_complex(type) || type == DType::kU64)
     throw UnsupportedError(call.overload + " of " + std::string(name_of(type)));
   Term base = s.base.to(type), update = s.update.to(type);
-  std::string mode = reduce == "sum" || reduce == "mean" ? "add" : reduce == "prod" ? "mul" : reduce == "amax" ? "max" : "min";
+  std::string mode = reduce == "sum" || reduce == "mean" ? "add"
+                     : reduce == "prod"                  ? "mul"
+                     : reduce == "amax"                  ? "max"
+                                                         : "min";
   Term ones = full(b, s.places.shape(), 1, type), touched = s.run("add", full(b, base.shape(), 0, type), ones);
   if (!include_self) {
     Term start = mode == "add" || mode == "mul" ? base.like(mode == "mul") : Term{&b, limit(b, type, mode == "max")};
@@ -101,16 +106,18 @@ Values import_index_add(GraphBuilder &b, const AtenCall &call) {
   int64_t axis = wrap_axis(call.integer(1), base.rank());
   if (call.has(4) && !(std::holds_alternative<int64_t>(call.arguments[4].data) && call.integer(4) == 1))
     source = combine("mul", source, {&b, b.number(call.arguments[4], base.dtype())});
-  return finish(b, call, {&b, b.make("index_put", along_axis(base, source, axis, at_least_1d(b, call.value(2))),
-                                     {{"accumulate", true}})});
+  return finish(
+      b, call,
+      {&b, b.make("index_put", along_axis(base, source, axis, at_least_1d(b, call.value(2))), {{"accumulate", true}})});
 }
 
 /// index_copy(x, axis, places, source)
 Values import_index_copy(GraphBuilder &b, const AtenCall &call) {
   Term base = term(b, at_least_1d(b, call.value(0))), source = term(b, at_least_1d(b, call.value(3)));
   int64_t axis = wrap_axis(call.integer(1), base.rank());
-  return finish(b, call, {&b, b.make("index_put", along_axis(base, source, axis, at_least_1d(b, call.value(2))),
-                                     {{"accumulate", false}})});
+  return finish(b, call,
+                {&b, b.make("index_put", along_axis(base, source, axis, at_least_1d(b, call.value(2))),
+                            {{"accumulate", false}})});
 }
 
 /// index_fill(x, axis, places, value)
@@ -118,8 +125,9 @@ Values import_index_fill(GraphBuilder &b, const AtenCall &call) {
   Term base = term(b, at_least_1d(b, call.value(0)));
   int64_t axis = wrap_axis(call.integer(1), base.rank());
   Term value = {&b, b.cast(b.number(call.arguments.at(3), base.dtype()), base.dtype())};
-  return finish(b, call, {&b, b.make("index_put", along_axis(base, value, axis, at_least_1d(b, call.value(2))),
-                                     {{"accumulate", false}})});
+  return finish(
+      b, call,
+      {&b, b.make("index_put", along_axis(base, value, axis, at_least_1d(b, call.value(2))), {{"accumulate", false}})});
 }
 
 /// A mask over the leading axes with one value to write is a choice.
@@ -154,8 +162,9 @@ Values import_put(GraphBuilder &b, const AtenCall &call) {
   DType type = is_sum ? opmath_of(x.dtype()) : x.dtype();
   Term flat = x.to(type).reshape({graph::element_count(b.context(), x.shape())});
   graph::Value *places = call.value(1);
-  return finish(b, call, {&b, b.make("index_put", {flat.value, source.to(type).reshape(places->type.shape).value, places},
-                                     {{"accumulate", is_sum}})});
+  return finish(b, call,
+                {&b, b.make("index_put", {flat.value, source.to(type).reshape(places->type.shape).value, places},
+                            {{"accumulate", is_sum}})});
 }
 
 /// _unsafe_masked_index_put_accumulate(x, mask, places, values)
@@ -189,7 +198,8 @@ Values import_slice_scatter(GraphBuilder &b, const AtenCall &call) {
   int axis = wrap_axis(call.has(2) ? call.integer(2) : 0, x.rank());
   Expr start = call.has(3) ? bound(call.size(3, b.context()), x.size(axis)) : b.context().integer(0);
   int64_t step = call.has(5) ? call.integer(5) : 1;
-  return {b.make("slice_scatter", {x.value, update.value}, {{"axis", int64_t(axis)}, {"start", start}, {"step", step}})};
+  return {
+      b.make("slice_scatter", {x.value, update.value}, {{"axis", int64_t(axis)}, {"start", start}, {"step", step}})};
 }
 
 /// select_scatter(x, update, axis, place)
@@ -217,9 +227,12 @@ Values import_select_backward(GraphBuilder &b, const AtenCall &call) { return in
 Values import_slice_backward(GraphBuilder &b, const AtenCall &call) { return into_zeros(b, call, false); }
 
 Values put_diagonal(GraphBuilder &b, Term x, Term update, const AtenCall &call, int first) {
-  auto axis = [&](int i, int64_t otherwise) { return int64_t(wrap_axis(call.has(i) ? call.integer(i) : otherwise, x.rank())); };
+  auto axis = [&](int i, int64_t otherwise) {
+    return int64_t(wrap_axis(call.has(i) ? call.integer(i) : otherwise, x.rank()));
+  };
   return {b.make("diagonal_scatter", {x.value, update.to(x.dtype()).value},
-                 {{"offset", call.has(first) ? call.integer(first) : int64_t(0)}, {"axis1", axis(first + 1, 0)},
+                 {{"offset", call.has(first) ? call.integer(first) : int64_t(0)},
+                  {"axis1", axis(first + 1, 0)},
                   {"axis2", axis(first + 2, 1)}})};
 }
 
@@ -237,7 +250,8 @@ Values import_masked_scatter(GraphBuilder &b, const AtenCall &call) {
   Term mask = term(b, call.value(1)).expand(x.shape());
   Expr n = graph::element_count(b.context(), x.shape());
   Term flat_mask = mask.reshape({n});
-  Term rank = {&b, b.make("scan", {flat_mask.to(DType::kI64).value}, {{"axis", int64_t(0)}, {"mode", std::string("sum")}})};
+  Term rank = {&b,
+               b.make("scan", {flat_mask.to(DType::kI64).value}, {{"axis", int64_t(0)}, {"mode", std::string("sum")}})};
   Term place = choose(flat_mask, rank - 1, rank.like(0));
   Expr available = graph::element_count(b.context(), source.shape());
   if (available.is_const(0))

@@ -14,7 +14,8 @@ struct Sorted {
 Sorted sort(Term x, int axis, bool is_descending) {
   if (x.rank() == 0)
     return {x, {x.b, x.b->scalar_integer(0, DType::kI64)}};
-  graph::Node *node = x.b->make_node("sort", {x.value}, {{"axis", int64_t(axis)}, {"descending", is_descending}, {"stable", true}});
+  graph::Node *node =
+      x.b->make_node("sort", {x.value}, {{"axis", int64_t(axis)}, {"descending", is_descending}, {"stable", true}});
   return {{x.b, node->result(0)}, {x.b, node->result(1)}};
 }
 
@@ -45,7 +46,8 @@ Values import_topk(GraphBuilder &b, const AtenCall &call) {
 Values pick(GraphBuilder &b, const AtenCall &call, Term values, Term places, int axis, Expr at) {
   Values results;
   for (Term t : {values, places})
-    results.push_back(b.reshape(t.slice(axis, at, b.context().integer(1)).value, call.results.at(results.size()).shape));
+    results.push_back(
+        b.reshape(t.slice(axis, at, b.context().integer(1)).value, call.results.at(results.size()).shape));
   return results;
 }
 
@@ -93,14 +95,10 @@ Values import_median_axis(GraphBuilder &b, const AtenCall &call) {
 }
 
 constexpr AtenRule kRules[] = {
-    {"aten.sort.default", import_sort},
-    {"aten.sort.stable", import_sort_stable},
-    {"aten.argsort.default", import_argsort},
-    {"aten.argsort.stable", import_argsort_stable},
-    {"aten.topk.default", import_topk},
-    {"aten.kthvalue.default", import_kthvalue},
-    {"aten.median.default", import_median},
-    {"aten.median.dim", import_median_axis},
+    {"aten.sort.default", import_sort},       {"aten.sort.stable", import_sort_stable},
+    {"aten.argsort.default", import_argsort}, {"aten.argsort.stable", import_argsort_stable},
+    {"aten.topk.default", import_topk},       {"aten.kthvalue.default", import_kthvalue},
+    {"aten.median.default", import_median},   {"aten.median.dim", import_median_axis},
 };
 
 } // namespace

@@ -166,8 +166,8 @@ Values import_unfold(GraphBuilder &b, const AtenCall &call) {
   if (x.rank() == 0)
     x = x.unsqueeze(0);
   int axis = wrap_axis(call.integer(1), x.rank());
-  graph::Value *windows = b.make("unfold", {x.value},
-                                 {{"axis", int64_t(axis)}, {"size", call.integer(2)}, {"step", call.integer(3)}});
+  graph::Value *windows =
+      b.make("unfold", {x.value}, {{"axis", int64_t(axis)}, {"size", call.integer(2)}, {"step", call.integer(3)}});
   return {b.reshape(windows, result_shape(call))};
 }
 
@@ -271,8 +271,8 @@ Values import_pixel_shuffle(GraphBuilder &b, const AtenCall &call) {
   int64_t r = call.integer(1);
   ExprContext &context = b.context();
   Shape lead(x.shape().begin(), x.shape().end() - 3), apart = lead;
-  apart.insert(apart.end(), {floor_div(x.size(rank - 3), r * r), context.integer(r), context.integer(r), x.size(rank - 2),
-                             x.size(rank - 1)});
+  apart.insert(apart.end(), {floor_div(x.size(rank - 3), r * r), context.integer(r), context.integer(r),
+                             x.size(rank - 2), x.size(rank - 1)});
   std::vector<int64_t> dims = all_axes(rank - 3);
   int64_t first = rank - 3;
   dims.insert(dims.end(), {first, first + 3, first + 1, first + 4, first + 2});

@@ -7,7 +7,8 @@
 
 namespace oxyfuel {
 
-graph::Node *GraphBuilder::make_node(std::string_view name, std::vector<graph::Value *> operands, Attributes attributes) {
+graph::Node *GraphBuilder::make_node(std::string_view name, std::vector<graph::Value *> operands,
+                                     Attributes attributes) {
   graph::Node *node = graph_.add(op(name), std::move(operands), std::move(attributes));
   node->location = location_;
   return node;
@@ -59,7 +60,9 @@ graph::Value *GraphBuilder::number(const AtenArgument &argument, DType dtype) {
   throw UnsupportedError("an argument that is not a number");
 }
 
-graph::Value *GraphBuilder::full(std::vector<Expr> shape, graph::Value *scalar) { return expand(scalar, std::move(shape)); }
+graph::Value *GraphBuilder::full(std::vector<Expr> shape, graph::Value *scalar) {
+  return expand(scalar, std::move(shape));
+}
 
 graph::Value *GraphBuilder::cast(graph::Value *x, DType dtype) {
   return x->type.dtype == dtype ? x : make("cast", {x}, {{"dtype", dtype}});

@@ -32,7 +32,8 @@ Term choose(Term condition, Term a, Term b) {
 }
 
 Term numbers(GraphBuilder &b, Expr length, int rank, int axis, DType dtype) {
-  Term line{&b, b.make("iota", {}, {{"start", int64_t(0)}, {"step", int64_t(1)}, {"length", length}, {"dtype", dtype}})};
+  Term line{&b,
+            b.make("iota", {}, {{"start", int64_t(0)}, {"step", int64_t(1)}, {"length", length}, {"dtype", dtype}})};
   Shape shape(rank, b.context().integer(1));
   shape[axis] = length;
   return line.reshape(std::move(shape));

@@ -1,6 +1,6 @@
-// Writing composites: values that carry their builder, so that a rule reads like the formula it stands for. Arithmetic appends
-// pointwise nodes in the type of the operands, which rules bring to the op-math type first and cast to the result's type at
-// the end: one rounding at the boundary.
+// Writing composites: values that carry their builder, so that a rule reads like the formula it stands for. Arithmetic
+// appends pointwise nodes in the type of the operands, which rules bring to the op-math type first and cast to the
+// result's type at the end: one rounding at the boundary.
 #pragma once
 
 #include "ops/import.h"

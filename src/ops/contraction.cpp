@@ -47,8 +47,8 @@ std::vector<Type> infer_convolution(const Node &node, ExprContext &context) {
   return {result};
 }
 
-/// q [B, H, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev], mask broadcast to [B, H, L, S] or absent; H a multiple of Hk. Results: out
-/// [B, H, L, Ev], and logsumexp [B, H, L] of the scores in the op-math type.
+/// q [B, H, L, E], k [B, Hk, S, E], v [B, Hk, S, Ev], mask broadcast to [B, H, L, S] or absent; H a multiple of Hk.
+/// Results: out [B, H, L, Ev], and logsumexp [B, H, L] of the scores in the op-math type.
 std::vector<Type> infer_attention(const Node &node, ExprContext &) {
   const Type &q = node.operands.at(0)->type, &v = node.operands.at(2)->type;
   if (q.rank() != 4 || v.rank() != 4 || node.operands.at(1)->type.rank() != 4)
@@ -69,9 +69,10 @@ constexpr OpInfo kOps[] = {
     contraction("convolution", OpKind::kContraction,
                 "`stride`, `padding`, `dilation` a spatial axis, `groups`; `transposed` with `output_padding`; no bias",
                 infer_convolution),
-    contraction("attention", OpKind::kAttention,
-                "softmax(scale * q k^T + mask) v, `causal`: key j counts for query i when j <= i; and the scores' logsumexp",
-                infer_attention),
+    contraction(
+        "attention", OpKind::kAttention,
+        "softmax(scale * q k^T + mask) v, `causal`: key j counts for query i when j <= i; and the scores' logsumexp",
+        infer_attention),
 };
 
 } // namespace

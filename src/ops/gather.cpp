@@ -1,5 +1,5 @@
-// Elements at places that tensors give. Places are checked as eager does (`check`) unless the node is `unchecked` (its rule knows
-// that they are in range), and clamped, so that memory is safe.
+// Elements at places that tensors give. Places are checked as eager does (`check`) unless the node is `unchecked` (its
+// rule knows that they are in range), and clamped, so that memory is safe.
 #include "ops/shape.h"
 #include "ops/table.h"
 #include "support/error.h"
@@ -84,7 +84,8 @@ Expr index_element(ExprContext &, const Node &node, Index index, const ReadOpera
       next += plan.places.size();
     at[axis] = index[next++];
   }
-  for_each_place(node, plan, index, read, [&](int axis, Expr place, Expr size) { at[axis] = clamp_index(place, size); });
+  for_each_place(node, plan, index, read,
+                 [&](int axis, Expr place, Expr size) { at[axis] = clamp_index(place, size); });
   return read(0, at, {});
 }
 
@@ -189,13 +190,15 @@ constexpr OpInfo indexed(std::string_view name, std::string_view doc, decltype(O
 }
 
 constexpr OpInfo kOps[] = {
-    indexed("index", "advanced indexing: operand 1 + i holds places along axis i, absent where the axis is whole", infer_index,
-            index_element, index_check),
+    indexed("index", "advanced indexing: operand 1 + i holds places along axis i, absent where the axis is whole",
+            infer_index, index_element, index_check),
     indexed("gather", "x[…, index[…], …] with the place along `axis` from operand 1", infer_gather, gather_element,
             gather_check),
-    indexed("index_select", "slices of operand 0 along `axis` at the places of operand 1, whose axes stand for that one",
+    indexed("index_select",
+            "slices of operand 0 along `axis` at the places of operand 1, whose axes stand for that one",
             infer_index_select, index_select_element, index_select_check),
-    indexed("search_sorted", "where operand 1's values go in the sorted last axis of operand 0; after equals when `right`",
+    indexed("search_sorted",
+            "where operand 1's values go in the sorted last axis of operand 0; after equals when `right`",
             infer_search_sorted, search_sorted_element, nullptr, 200),
 };
 

@@ -95,7 +95,9 @@ int64_t AtenCall::integer(int i) const {
   wrong_argument(*this, i, "a constant integer");
 }
 
-Expr AtenCall::size(int i, ExprContext &context) const { return size_of_argument(*this, i, argument(*this, i), context); }
+Expr AtenCall::size(int i, ExprContext &context) const {
+  return size_of_argument(*this, i, argument(*this, i), context);
+}
 
 double AtenCall::number(int i) const {
   const AtenArgument &item = argument(*this, i);
@@ -162,8 +164,8 @@ std::optional<std::vector<graph::Value *>> import_aten(graph::Graph &graph, cons
   GraphBuilder builder(graph, call.location);
   std::vector<graph::Value *> results = rule->build(builder, call);
   if (results.size() != call.results.size())
-    throw UnsupportedError(call.overload + ": its rule gives " + std::to_string(results.size()) + " results where PyTorch gives " +
-                           std::to_string(call.results.size()));
+    throw UnsupportedError(call.overload + ": its rule gives " + std::to_string(results.size()) +
+                           " results where PyTorch gives " + std::to_string(call.results.size()));
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i])
       check_result(call, i, results[i]->type);

@@ -1,6 +1,6 @@
-// ATen overloads into Graph IR. The Python importer walks the FX graph and calls `import_aten` once a node; a rule builds
-// nodes with GraphBuilder and returns the results. A rule that cannot (an argument combination that it does not know) throws
-// UnsupportedError: the importer then makes an extern node.
+// ATen overloads into Graph IR. The Python importer walks the FX graph and calls `import_aten` once a node; a rule
+// builds nodes with GraphBuilder and returns the results. A rule that cannot (an argument combination that it does not
+// know) throws UnsupportedError: the importer then makes an extern node.
 #pragma once
 
 #include <complex>
@@ -15,7 +15,8 @@
 
 namespace oxyfuel {
 
-/// An argument of an ATen call as the importer gives it. Schema defaults are filled in; keyword arguments follow in schema order.
+/// An argument of an ATen call as the importer gives it. Schema defaults are filled in; keyword arguments follow in
+/// schema order.
 struct AtenArgument {
   // Expr: a symbolic integer. A symbolic float is a Value of rank 0. Layouts, devices and memory formats are none.
   std::variant<std::monostate, graph::Value *, int64_t, double, bool, std::string, DType, Expr, std::complex<double>,
@@ -30,15 +31,16 @@ struct AtenCall {
   std::vector<AtenArgument> arguments;
   /// Of the results in order. Where the overload returns None the type means nothing and the rule gives a null value.
   std::vector<graph::Type> results;
-  std::vector<std::vector<Expr>> result_strides;   ///< as eager gives them
+  std::vector<std::vector<Expr>> result_strides; ///< as eager gives them
   std::string location;
-  /// Strides that a value has in eager, empty when the importer does not know: as_strided and bit views look at storage.
+  /// Strides that a value has in eager, empty when the importer does not know: as_strided and bit views look at
+  /// storage.
   std::function<std::vector<Expr>(const graph::Value *)> strides_of;
 
   // Accessors; UnsupportedError when the argument is of another kind.
   graph::Value *value(int i) const;
   graph::Value *value_or_null(int i) const;
-  graph::Value *tensor_or_null(int i) const; ///< the same, also null when the argument is a number
+  graph::Value *tensor_or_null(int i) const;       ///< the same, also null when the argument is a number
   std::vector<graph::Value *> values(int i) const; ///< TensorList; null entries for None
   int64_t integer(int i) const;
   Expr size(int i, ExprContext &context) const; ///< int or SymInt
@@ -66,7 +68,8 @@ public:
   /// Pointwise: operands broadcast, computed in `compute` (op-math inside), result of dtype `result`.
   graph::Value *pointwise(std::string_view op, std::vector<graph::Value *> operands, DType compute, DType result,
                           std::map<std::string, graph::Attribute, std::less<>> attributes = {});
-  /// Rank-0 constants. Of a floating dtype they are kept exactly in op-math precision when used in half-precision arithmetic.
+  /// Rank-0 constants. Of a floating dtype they are kept exactly in op-math precision when used in half-precision
+  /// arithmetic.
   graph::Value *scalar(double value, DType dtype);
   graph::Value *scalar_integer(int64_t value, DType dtype);
   graph::Value *scalar_complex(std::complex<double> value, DType dtype);
@@ -100,8 +103,8 @@ struct AtenRule {
 /// The rule for an overload, or null.
 const AtenRule *find_rule(std::string_view overload);
 std::vector<const AtenRule *> all_rules();
-/// Runs the rule and checks that what it built has the types in `call.results` (dtype, rank, sizes where both are constant):
-/// UnsupportedError otherwise. Empty when no rule exists.
+/// Runs the rule and checks that what it built has the types in `call.results` (dtype, rank, sizes where both are
+/// constant): UnsupportedError otherwise. Empty when no rule exists.
 std::optional<std::vector<graph::Value *>> import_aten(graph::Graph &graph, const AtenCall &call);
 
 } // namespace oxyfuel

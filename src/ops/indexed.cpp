@@ -36,7 +36,8 @@ std::vector<Type> infer_iota(const Node &node, ExprContext &context) {
   return {Type{node.get<DType>("dtype"), {size_attribute(node, "length", context)}}};
 }
 
-/// Integers: i64 arithmetic that wraps into the result's type. Floats: float64 arithmetic rounded once, as eager's arange.
+/// Integers: i64 arithmetic that wraps into the result's type. Floats: float64 arithmetic rounded once, as eager's
+/// arange.
 Expr iota_element(ExprContext &context, const Node &node, Index index, const ReadOperand &) {
   DType dtype = node.get<DType>("dtype");
   if (is_float(dtype)) {
@@ -145,7 +146,8 @@ constexpr OpInfo kOps[] = {
     indexed("size_value", "a size expression `value` as an i64, rank 0", infer_size_value, size_value_element),
     indexed("iota", "start + step * i for i in [0, length), of type `dtype`", infer_iota, iota_element),
     indexed("concat", "operands one after the other along `axis`", infer_concat, concat_element),
-    indexed("pad", "`lower` and `upper` elements of `value` around every axis; negative ones crop", infer_pad, pad_element),
+    indexed("pad", "`lower` and `upper` elements of `value` around every axis; negative ones crop", infer_pad,
+            pad_element),
     indexed("pad_map", "padding from the operand itself, `mode`: reflect, replicate or circular", infer_pad,
             pad_map_element),
 };

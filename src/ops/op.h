@@ -1,8 +1,8 @@
 // What an operator is: the one source of truth for import, type inference, lowering, interpretation, tests and docs.
 //
-// An operator of Graph IR is one OpInfo (ir/graph/op_info.h), declared in the file of its kind in ops/. ATen overloads map
-// to Graph IR through
-// AtenRule entries (import.h), beside the operators that they make. Tables are plain arrays, joined in table.cpp.
+// An operator of Graph IR is one OpInfo (ir/graph/op_info.h), declared in the file of its kind in ops/. ATen overloads
+// map to Graph IR through AtenRule entries (import.h), beside the operators that they make. Tables are plain arrays,
+// joined in table.cpp.
 #pragma once
 
 #include <memory>

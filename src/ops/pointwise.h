@@ -7,9 +7,9 @@
 //     static auto body(auto x) { return x / (x.like(1) + exp(-x)); }
 //   };
 //
-// `aten` lists overloads, separated by spaces, whose first arguments are the operands (tensors or numbers, in order) and
-// that have no other argument, unless the struct has `attributes(const AtenCall &)`, which reads the rest. A body may take
-// the node as a last parameter to see attributes and dtypes.
+// `aten` lists overloads, separated by spaces, whose first arguments are the operands (tensors or numbers, in order)
+// and that have no other argument, unless the struct has `attributes(const AtenCall &)`, which reads the rest. A body
+// may take the node as a last parameter to see attributes and dtypes.
 #pragma once
 
 #include "ops/import.h"
@@ -34,8 +34,8 @@ template <int N> struct Pointwise {
   static constexpr DTypeRule dtype = DTypeRule::kPromote;
   static constexpr int ulps = 0, cost = 1;
   static constexpr unsigned raw_operands = 0;
-  /// A number or rank-0 tensor as the second operand keeps its op-math precision in half arithmetic, as eager's kernels of
-  /// these operators do; otherwise it is rounded to the common type first.
+  /// A number or rank-0 tensor as the second operand keeps its op-math precision in half arithmetic, as eager's kernels
+  /// of these operators do; otherwise it is rounded to the common type first.
   static constexpr bool keeps_scalar = false;
   /// The body is not what eager computes on complex numbers.
   static constexpr bool is_real_only = false;
@@ -82,7 +82,6 @@ template <typename T> constexpr OpInfo pointwise_info() {
   info.cost = T::cost;
   return info;
 }
-
 
 template <typename T> std::vector<graph::Value *> pointwise_import(GraphBuilder &b, const AtenCall &call) {
   if (T::is_real_only && !call.results.empty() && is_complex(call.results[0].dtype))

@@ -14,7 +14,8 @@ template <int N> struct Activation : Pointwise<N> {
 };
 
 struct Relu : Pointwise<1> {
-  static constexpr std::string_view name = "relu", aten = "aten.relu.default", doc = "0 where x is negative, else x: -0 and NaN stay";
+  static constexpr std::string_view name = "relu", aten = "aten.relu.default",
+                                    doc = "0 where x is negative, else x: -0 and NaN stay";
   static auto body(auto x) { return is_bool(x.dtype()) ? x : select(x < x.like(0), x.like(0), x); }
 };
 
@@ -25,13 +26,15 @@ struct Sigmoid : Activation<1> {
 };
 
 struct Silu : Activation<1> {
-  static constexpr std::string_view name = "silu", aten = "aten.silu.default", doc = "x * sigmoid(x), also called swish";
+  static constexpr std::string_view name = "silu", aten = "aten.silu.default",
+                                    doc = "x * sigmoid(x), also called swish";
   static auto body(auto x) { return x / (x.like(1) + exp(-x)); }
 };
 
 struct Gelu : Activation<1> {
   static constexpr std::string_view name = "gelu", aten = "aten.gelu.default",
-                                    doc = "x times the normal distribution function, by erf or by its tanh approximation";
+                                    doc =
+                                        "x times the normal distribution function, by erf or by its tanh approximation";
   static Attributes attributes(const AtenCall &call) {
     return {{"approximate", call.has(1) ? call.text(1) : std::string("none")}};
   }
@@ -72,14 +75,15 @@ struct Elu : Activation<1> {
   }
   static auto body(auto x, const graph::Node &node) {
     double scale = number_attribute(node, "scale");
-    auto negative = expm1(x * x.like(number_attribute(node, "input_scale"))) *
-                    x.like(number_attribute(node, "alpha") * scale);
+    auto negative =
+        expm1(x * x.like(number_attribute(node, "input_scale"))) * x.like(number_attribute(node, "alpha") * scale);
     return select(x <= x.like(0), negative, x * x.like(scale));
   }
 };
 
 struct Celu : Activation<1> {
-  static constexpr std::string_view name = "celu", aten = "aten.celu.default", doc = "elu with alpha in the exponent too";
+  static constexpr std::string_view name = "celu", aten = "aten.celu.default",
+                                    doc = "elu with alpha in the exponent too";
   static Attributes attributes(const AtenCall &call) { return {{"alpha", call.has(1) ? call.number(1) : 1.0}}; }
   static auto body(auto x, const graph::Node &node) {
     double alpha = number_attribute(node, "alpha");
@@ -88,7 +92,8 @@ struct Celu : Activation<1> {
 };
 
 struct Selu : Activation<1> {
-  static constexpr std::string_view name = "selu", aten = "aten.selu.default", doc = "elu with the self-normalising constants";
+  static constexpr std::string_view name = "selu", aten = "aten.selu.default",
+                                    doc = "elu with the self-normalising constants";
   static auto body(auto x) {
     constexpr double kAlpha = 1.6732632423543772848170429916717, kScale = 1.0507009873554804934193349852946;
     return select(x <= x.like(0), expm1(x) * x.like(kAlpha * kScale), x * x.like(kScale));
@@ -99,7 +104,9 @@ struct LeakyRelu : Activation<1> {
   static constexpr std::string_view name = "leaky_relu", aten = "aten.leaky_relu.default",
                                     doc = "x where positive, else x * negative_slope";
   static constexpr int ulps = 0, cost = 2;
-  static Attributes attributes(const AtenCall &call) { return {{"negative_slope", call.has(1) ? call.number(1) : 0.01}}; }
+  static Attributes attributes(const AtenCall &call) {
+    return {{"negative_slope", call.has(1) ? call.number(1) : 0.01}};
+  }
   static auto body(auto x, const graph::Node &node) {
     return select(x > x.like(0), x, x * x.like(number_attribute(node, "negative_slope")));
   }
@@ -145,7 +152,8 @@ struct Hardswish : Activation<1> {
 };
 
 struct Hardshrink : Pointwise<1> {
-  static constexpr std::string_view name = "hardshrink", aten = "aten.hardshrink.default", doc = "0 in [-lambda, lambda], else x";
+  static constexpr std::string_view name = "hardshrink", aten = "aten.hardshrink.default",
+                                    doc = "0 in [-lambda, lambda], else x";
   static Attributes attributes(const AtenCall &call) { return {{"lambda", call.has(1) ? call.number(1) : 0.5}}; }
   static auto body(auto x, const graph::Node &node) {
     auto bound = x.like(number_attribute(node, "lambda"));
@@ -166,7 +174,9 @@ struct Softshrink : Pointwise<1> {
 struct Threshold : Pointwise<1> {
   static constexpr std::string_view name = "threshold", aten = "aten.threshold.default",
                                     doc = "x where above `threshold`, else `value`";
-  static Attributes attributes(const AtenCall &call) { return {{"threshold", call.number(1)}, {"value", call.number(2)}}; }
+  static Attributes attributes(const AtenCall &call) {
+    return {{"threshold", call.number(1)}, {"value", call.number(2)}};
+  }
   static auto body(auto x, const graph::Node &node) {
     return select(x <= x.like(number_attribute(node, "threshold")), x.like(number_attribute(node, "value")), x);
   }
@@ -178,8 +188,8 @@ struct Mish : Activation<1> {
   static auto body(auto x) { return x * tanh(log1p(exp(x))); }
 };
 
-using Table = PointwiseTable<Relu, Sigmoid, Silu, Gelu, LogSigmoid, Softplus, Elu, Celu, Selu, LeakyRelu, Prelu, Hardtanh,
-                             Relu6, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Threshold, Mish>;
+using Table = PointwiseTable<Relu, Sigmoid, Silu, Gelu, LogSigmoid, Softplus, Elu, Celu, Selu, LeakyRelu, Prelu,
+                             Hardtanh, Relu6, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Threshold, Mish>;
 
 } // namespace
 

@@ -1,5 +1,5 @@
-// Arithmetic with eager's semantics: integers wrap, bool adds as `or` and multiplies as `and`, division by zero of integers
-// raises, floor division and remainder follow c10's div_floor_floating and ATen's remainder.
+// Arithmetic with eager's semantics: integers wrap, bool adds as `or` and multiplies as `and`, division by zero of
+// integers raises, floor division and remainder follow c10's div_floor_floating and ATen's remainder.
 #include "ops/pointwise.h"
 
 namespace oxyfuel {
@@ -65,9 +65,7 @@ Expr divisor_not_zero(ExprContext &, const graph::Node &node, std::span<const Ex
 }
 
 /// Eager's kernels on two tensors of half type round after every step; with a number as divisor they do not.
-auto rounded_step(auto x, const graph::Node &node) {
-  return node.has("rounds_steps") ? half_step(x, node) : x;
-}
+auto rounded_step(auto x, const graph::Node &node) { return node.has("rounds_steps") ? half_step(x, node) : x; }
 
 /// c10::div_floor_floating: exact where floor(a / b) is not, because a / b may round up to an integer.
 auto floor_div_float(auto a, auto b, const graph::Node &node) {
@@ -121,9 +119,10 @@ struct Fmod : Pointwise<2> {
 };
 
 struct Remainder : Pointwise<2> {
-  static constexpr std::string_view name = "remainder",
-                                    aten = "aten.remainder.Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor prims.remainder.default",
-                                    doc = "remainder with the sign of b, as Python's %";
+  static constexpr std::string_view
+      name = "remainder",
+      aten = "aten.remainder.Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor prims.remainder.default",
+      doc = "remainder with the sign of b, as Python's %";
   static constexpr int cost = 20;
   static constexpr auto check = divisor_not_zero;
   static auto body(auto a, auto b) {
@@ -138,7 +137,8 @@ struct Remainder : Pointwise<2> {
 };
 
 struct Neg : Pointwise<1> {
-  static constexpr std::string_view name = "neg", aten = "aten.neg.default prims.neg.default", doc = "-x; integers wrap";
+  static constexpr std::string_view name = "neg", aten = "aten.neg.default prims.neg.default",
+                                    doc = "-x; integers wrap";
   static auto body(auto x) { return is_integer(x.dtype()) ? x.like(0) - x : -x; }
 };
 
@@ -179,12 +179,14 @@ struct Sgn : Pointwise<1> {
     auto length = hypot(real(x), imag(x));
     auto zero = length.like(0);
     auto divisor = select(eq(length, zero), length.like(1), length);
-    return complex(select(eq(length, zero), zero, real(x) / divisor), select(eq(length, zero), zero, imag(x) / divisor));
+    return complex(select(eq(length, zero), zero, real(x) / divisor),
+                   select(eq(length, zero), zero, imag(x) / divisor));
   }
 };
 
 struct Maximum : Pointwise<2> {
-  static constexpr std::string_view name = "maximum", aten = "aten.maximum.default prims.maximum.default", doc = "the larger; NaN if one is NaN";
+  static constexpr std::string_view name = "maximum", aten = "aten.maximum.default prims.maximum.default",
+                                    doc = "the larger; NaN if one is NaN";
   static auto body(auto a, auto b) {
     if (is_bool(a.dtype()))
       return a || b;
@@ -204,21 +206,24 @@ struct Minimum : Pointwise<2> {
 };
 
 struct Fmax : Pointwise<2> {
-  static constexpr std::string_view name = "fmax", aten = "aten.fmax.default prims.fmax.default", doc = "the larger; the other one of a NaN";
+  static constexpr std::string_view name = "fmax", aten = "aten.fmax.default prims.fmax.default",
+                                    doc = "the larger; the other one of a NaN";
   static auto body(auto a, auto b) {
     return is_float(a.dtype()) ? select(is_nan(a), b, select(is_nan(b) || a >= b, a, b)) : Maximum::body(a, b);
   }
 };
 
 struct Fmin : Pointwise<2> {
-  static constexpr std::string_view name = "fmin", aten = "aten.fmin.default prims.fmin.default", doc = "the smaller; the other one of a NaN";
+  static constexpr std::string_view name = "fmin", aten = "aten.fmin.default prims.fmin.default",
+                                    doc = "the smaller; the other one of a NaN";
   static auto body(auto a, auto b) {
     return is_float(a.dtype()) ? select(is_nan(a), b, select(is_nan(b) || a <= b, a, b)) : Minimum::body(a, b);
   }
 };
 
 struct Reciprocal : Pointwise<1> {
-  static constexpr std::string_view name = "reciprocal", aten = "aten.reciprocal.default prims.reciprocal.default", doc = "1 / x";
+  static constexpr std::string_view name = "reciprocal", aten = "aten.reciprocal.default prims.reciprocal.default",
+                                    doc = "1 / x";
   static constexpr DTypeRule dtype = DTypeRule::kFloat;
   static constexpr int cost = 4;
   static auto body(auto x) { return x.like(1) / x; }
@@ -232,7 +237,8 @@ struct Sqrt : Pointwise<1> {
 };
 
 struct Rsqrt : Pointwise<1> {
-  static constexpr std::string_view name = "rsqrt", aten = "aten.rsqrt.default prims.rsqrt.default", doc = "1 / sqrt(x)";
+  static constexpr std::string_view name = "rsqrt", aten = "aten.rsqrt.default prims.rsqrt.default",
+                                    doc = "1 / sqrt(x)";
   static constexpr DTypeRule dtype = DTypeRule::kFloat;
   static constexpr int ulps = 1, cost = 8;
   static auto body(auto x) { return x.like(1) / sqrt(x); }
@@ -249,12 +255,14 @@ struct Cube : Pointwise<1> {
 };
 
 struct Floor : Pointwise<1> {
-  static constexpr std::string_view name = "floor", aten = "aten.floor.default prims.floor.default", doc = "rounded towards minus infinity";
+  static constexpr std::string_view name = "floor", aten = "aten.floor.default prims.floor.default",
+                                    doc = "rounded towards minus infinity";
   static auto body(auto x) { return is_float(x.dtype()) ? floor(x) : x; }
 };
 
 struct Ceil : Pointwise<1> {
-  static constexpr std::string_view name = "ceil", aten = "aten.ceil.default prims.ceil.default", doc = "rounded towards plus infinity";
+  static constexpr std::string_view name = "ceil", aten = "aten.ceil.default prims.ceil.default",
+                                    doc = "rounded towards plus infinity";
   static auto body(auto x) { return is_float(x.dtype()) ? ceil(x) : x; }
 };
 
@@ -270,7 +278,8 @@ struct Frac : Pointwise<1> {
 };
 
 struct Round : Pointwise<1> {
-  static constexpr std::string_view name = "round", aten = "aten.round.default prims.round.default", doc = "to nearest, ties to even";
+  static constexpr std::string_view name = "round", aten = "aten.round.default prims.round.default",
+                                    doc = "to nearest, ties to even";
   static auto body(auto x) { return is_float(x.dtype()) ? rint(x) : x; }
 };
 
@@ -315,10 +324,9 @@ struct Addcmul : Pointwise<4> {
   }
 };
 
-using Table =
-    PointwiseTable<Add, Sub, AddScaled, Mul, Div, FloorDiv, TruncDiv, Fmod, Remainder, Neg, Positive, Abs, Sign, Sgn, Maximum,
-                   Minimum, Fmax, Fmin, Reciprocal, Sqrt, Rsqrt, Square, Cube, Floor, Ceil, Trunc, Frac, Round,
-                   RoundDecimals, Lerp, Addcdiv, Addcmul>;
+using Table = PointwiseTable<Add, Sub, AddScaled, Mul, Div, FloorDiv, TruncDiv, Fmod, Remainder, Neg, Positive, Abs,
+                             Sign, Sgn, Maximum, Minimum, Fmax, Fmin, Reciprocal, Sqrt, Rsqrt, Square, Cube, Floor,
+                             Ceil, Trunc, Frac, Round, RoundDecimals, Lerp, Addcdiv, Addcmul>;
 
 } // namespace
 

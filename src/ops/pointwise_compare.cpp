@@ -10,12 +10,14 @@ struct Comparison : Pointwise<2> {
 };
 
 struct Eq : Comparison {
-  static constexpr std::string_view name = "eq", aten = "aten.eq.Tensor aten.eq.Scalar prims.eq.default", doc = "a == b";
+  static constexpr std::string_view name = "eq", aten = "aten.eq.Tensor aten.eq.Scalar prims.eq.default",
+                                    doc = "a == b";
   static auto body(auto a, auto b) { return eq(a, b); }
 };
 
 struct Ne : Comparison {
-  static constexpr std::string_view name = "ne", aten = "aten.ne.Tensor aten.ne.Scalar prims.ne.default", doc = "a != b";
+  static constexpr std::string_view name = "ne", aten = "aten.ne.Tensor aten.ne.Scalar prims.ne.default",
+                                    doc = "a != b";
   static auto body(auto a, auto b) { return ne(a, b); }
 };
 
@@ -29,7 +31,8 @@ struct Lt : Comparison {
 };
 
 struct Le : Comparison {
-  static constexpr std::string_view name = "le", aten = "aten.le.Tensor aten.le.Scalar prims.le.default", doc = "a <= b";
+  static constexpr std::string_view name = "le", aten = "aten.le.Tensor aten.le.Scalar prims.le.default",
+                                    doc = "a <= b";
   static auto body(auto a, auto b) { return less_equal(a, b); }
 };
 
@@ -39,7 +42,8 @@ struct Gt : Comparison {
 };
 
 struct Ge : Comparison {
-  static constexpr std::string_view name = "ge", aten = "aten.ge.Tensor aten.ge.Scalar prims.ge.default", doc = "a >= b";
+  static constexpr std::string_view name = "ge", aten = "aten.ge.Tensor aten.ge.Scalar prims.ge.default",
+                                    doc = "a >= b";
   static auto body(auto a, auto b) { return less_equal(b, a); }
 };
 
@@ -103,13 +107,15 @@ struct IsNegInf : Pointwise<1> {
 };
 
 struct IsFinite : Pointwise<1> {
-  static constexpr std::string_view name = "isfinite", aten = "aten.isfinite.default prims.isfinite.default", doc = "neither NaN nor infinite";
+  static constexpr std::string_view name = "isfinite", aten = "aten.isfinite.default prims.isfinite.default",
+                                    doc = "neither NaN nor infinite";
   static constexpr DTypeRule dtype = DTypeRule::kBool;
   static auto body(auto x) { return eq(x, x) && !infinite(x); }
 };
 
 struct Signbit : Pointwise<1> {
-  static constexpr std::string_view name = "signbit", aten = "aten.signbit.default prims.signbit.default", doc = "the sign is minus, of -0 too";
+  static constexpr std::string_view name = "signbit", aten = "aten.signbit.default prims.signbit.default",
+                                    doc = "the sign is minus, of -0 too";
   static constexpr DTypeRule dtype = DTypeRule::kBool;
   static auto body(auto x) {
     if (is_float(x.dtype())) {
@@ -121,8 +127,9 @@ struct Signbit : Pointwise<1> {
 };
 
 struct Where : Pointwise<3> {
-  static constexpr std::string_view name = "where", aten = "aten.where.self aten.where.ScalarSelf aten.where.ScalarOther "
-                                                           "aten.where.Scalar prims.where.default",
+  static constexpr std::string_view name = "where",
+                                    aten = "aten.where.self aten.where.ScalarSelf aten.where.ScalarOther "
+                                           "aten.where.Scalar prims.where.default",
                                     doc = "a where the condition holds, else b";
   static constexpr unsigned raw_operands = 1;
   static auto body(auto condition, auto a, auto b) { return select(truth(condition), a, b); }
@@ -138,8 +145,8 @@ struct Heaviside : Pointwise<2> {
   }
 };
 
-using Table = PointwiseTable<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr, LogicalXor, LogicalNot, IsNan, IsInf, IsPosInf,
-                             IsNegInf, IsFinite, Signbit, Where, Heaviside>;
+using Table = PointwiseTable<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr, LogicalXor, LogicalNot, IsNan, IsInf,
+                             IsPosInf, IsNegInf, IsFinite, Signbit, Where, Heaviside>;
 
 } // namespace
 

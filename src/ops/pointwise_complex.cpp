@@ -13,7 +13,8 @@ struct Real : Pointwise<1> {
 };
 
 struct Imag : Pointwise<1> {
-  static constexpr std::string_view name = "imag", doc = "imaginary part", aten = "aten.imag.default prims.imag.default";
+  static constexpr std::string_view name = "imag", doc = "imaginary part",
+                                    aten = "aten.imag.default prims.imag.default";
   static constexpr DTypeRule dtype = DTypeRule::kReal;
   static auto body(auto x) { return is_complex(x.dtype()) ? imag(x) : x.like(0); }
 };
@@ -63,7 +64,9 @@ std::vector<graph::Value *> make_complex(GraphBuilder &b, const AtenCall &call, 
 std::vector<graph::Value *> import_complex(GraphBuilder &b, const AtenCall &call) {
   return make_complex(b, call, "complex");
 }
-std::vector<graph::Value *> import_polar(GraphBuilder &b, const AtenCall &call) { return make_complex(b, call, "polar"); }
+std::vector<graph::Value *> import_polar(GraphBuilder &b, const AtenCall &call) {
+  return make_complex(b, call, "polar");
+}
 
 constexpr AtenRule kRules[] = {
     {"aten.complex.default", import_complex},

@@ -1,4 +1,5 @@
-// Gradients of activation functions: operand 0 is the gradient of the result. Formulas follow ATen/native/cpu/Activation.cpp.
+// Gradients of activation functions: operand 0 is the gradient of the result. Formulas follow
+// ATen/native/cpu/Activation.cpp.
 #include <cmath>
 
 #include "ops/activation.h"
@@ -14,7 +15,8 @@ template <int N> struct Gradient : Pointwise<N> {
 };
 
 struct GeluBackward : Gradient<2> {
-  static constexpr std::string_view name = "gelu_backward", aten = "aten.gelu_backward.default", doc = "gradient of gelu";
+  static constexpr std::string_view name = "gelu_backward", aten = "aten.gelu_backward.default",
+                                    doc = "gradient of gelu";
   static Attributes attributes(const AtenCall &call) {
     return {{"approximate", call.has(2) ? call.text(2) : std::string("none")}};
   }
@@ -33,7 +35,8 @@ struct GeluBackward : Gradient<2> {
 };
 
 struct SiluBackward : Gradient<2> {
-  static constexpr std::string_view name = "silu_backward", aten = "aten.silu_backward.default", doc = "gradient of silu";
+  static constexpr std::string_view name = "silu_backward", aten = "aten.silu_backward.default",
+                                    doc = "gradient of silu";
   static auto body(auto g, auto x) {
     auto one = x.like(1);
     auto s = sigmoid_of(x);
@@ -107,7 +110,9 @@ struct EluBackward : Gradient<2> {
 struct SoftplusBackward : Gradient<2> {
   static constexpr std::string_view name = "softplus_backward", aten = "aten.softplus_backward.default",
                                     doc = "gradient of softplus";
-  static Attributes attributes(const AtenCall &call) { return {{"beta", call.number(2)}, {"threshold", call.number(3)}}; }
+  static Attributes attributes(const AtenCall &call) {
+    return {{"beta", call.number(2)}, {"threshold", call.number(3)}};
+  }
   static auto body(auto g, auto x, const graph::Node &node) {
     auto beta = x.like(number_attribute(node, "beta"));
     auto z = exp(x * beta);
@@ -158,7 +163,8 @@ struct ShrinkBackward : Gradient<2> {
 };
 
 struct MishBackward : Gradient<2> {
-  static constexpr std::string_view name = "mish_backward", aten = "aten.mish_backward.default", doc = "gradient of mish";
+  static constexpr std::string_view name = "mish_backward", aten = "aten.mish_backward.default",
+                                    doc = "gradient of mish";
   static constexpr int cost = 60;
   static auto body(auto g, auto x) {
     auto s = sigmoid_of(x);
@@ -168,7 +174,8 @@ struct MishBackward : Gradient<2> {
 };
 
 struct LogitBackward : Gradient<2> {
-  static constexpr std::string_view name = "logit_backward", aten = "aten.logit_backward.default", doc = "gradient of logit";
+  static constexpr std::string_view name = "logit_backward", aten = "aten.logit_backward.default",
+                                    doc = "gradient of logit";
   static constexpr int ulps = 1, cost = 8;
   static Attributes attributes(const AtenCall &call) {
     return call.has(2) ? Attributes{{"eps", call.number(2)}} : Attributes{};
@@ -177,16 +184,16 @@ struct LogitBackward : Gradient<2> {
     auto zero = x.like(0), one = x.like(1);
     auto slope = g / (x * (one - x));
     if (!node.has("eps"))
-      return select(x < zero || x > one, x.like(__builtin_nan("")), select(eq(x, zero) || eq(x, one), g * x.like(__builtin_inf()), slope));
+      return select(x < zero || x > one, x.like(__builtin_nan("")),
+                    select(eq(x, zero) || eq(x, one), g * x.like(__builtin_inf()), slope));
     auto low = x.like(number_attribute(node, "eps"));
     return select(x < low || x > one - low, zero, slope);
   }
 };
 
-using Table =
-    PointwiseTable<GeluBackward, SiluBackward, SigmoidBackward, TanhBackward, ThresholdBackward, HardtanhBackward,
-                   LeakyReluBackward, EluBackward, SoftplusBackward, LogSigmoidBackward, HardsigmoidBackward,
-                   HardswishBackward, ShrinkBackward, MishBackward, LogitBackward>;
+using Table = PointwiseTable<GeluBackward, SiluBackward, SigmoidBackward, TanhBackward, ThresholdBackward,
+                             HardtanhBackward, LeakyReluBackward, EluBackward, SoftplusBackward, LogSigmoidBackward,
+                             HardsigmoidBackward, HardswishBackward, ShrinkBackward, MishBackward, LogitBackward>;
 
 } // namespace
 

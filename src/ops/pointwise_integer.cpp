@@ -6,28 +6,34 @@ namespace oxyfuel {
 namespace {
 
 struct BitwiseAnd : Pointwise<2> {
-  static constexpr std::string_view name = "bitwise_and", doc = "a & b; bool: and",
-                                    aten = "aten.bitwise_and.Tensor aten.bitwise_and.Scalar aten.bitwise_and.Scalar_Tensor "
-                                           "aten.__and__.Tensor aten.__and__.Scalar prims.bitwise_and.default";
+  static constexpr std::string_view
+      name = "bitwise_and",
+      doc = "a & b; bool: and",
+      aten = "aten.bitwise_and.Tensor aten.bitwise_and.Scalar aten.bitwise_and.Scalar_Tensor "
+             "aten.__and__.Tensor aten.__and__.Scalar prims.bitwise_and.default";
   static auto body(auto a, auto b) { return a & b; }
 };
 
 struct BitwiseOr : Pointwise<2> {
   static constexpr std::string_view name = "bitwise_or", doc = "a | b; bool: or",
-                                    aten = "aten.bitwise_or.Tensor aten.bitwise_or.Scalar aten.bitwise_or.Scalar_Tensor "
-                                           "aten.__or__.Tensor aten.__or__.Scalar prims.bitwise_or.default";
+                                    aten =
+                                        "aten.bitwise_or.Tensor aten.bitwise_or.Scalar aten.bitwise_or.Scalar_Tensor "
+                                        "aten.__or__.Tensor aten.__or__.Scalar prims.bitwise_or.default";
   static auto body(auto a, auto b) { return a | b; }
 };
 
 struct BitwiseXor : Pointwise<2> {
-  static constexpr std::string_view name = "bitwise_xor", doc = "a ^ b; bool: xor",
-                                    aten = "aten.bitwise_xor.Tensor aten.bitwise_xor.Scalar aten.bitwise_xor.Scalar_Tensor "
-                                           "aten.__xor__.Tensor aten.__xor__.Scalar prims.bitwise_xor.default";
+  static constexpr std::string_view
+      name = "bitwise_xor",
+      doc = "a ^ b; bool: xor",
+      aten = "aten.bitwise_xor.Tensor aten.bitwise_xor.Scalar aten.bitwise_xor.Scalar_Tensor "
+             "aten.__xor__.Tensor aten.__xor__.Scalar prims.bitwise_xor.default";
   static auto body(auto a, auto b) { return a ^ b; }
 };
 
 struct BitwiseNot : Pointwise<1> {
-  static constexpr std::string_view name = "bitwise_not", aten = "aten.bitwise_not.default prims.bitwise_not.default", doc = "~x; bool: not";
+  static constexpr std::string_view name = "bitwise_not", aten = "aten.bitwise_not.default prims.bitwise_not.default",
+                                    doc = "~x; bool: not";
   static auto body(auto x) { return is_bool(x.dtype()) ? !x : x ^ x.like(0).context().integer(-1, x.dtype()); }
 };
 
@@ -79,8 +85,7 @@ struct IntegerPow : Pointwise<1> {
   }
 };
 
-using Table =
-    PointwiseTable<BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, Shl, Shr, IntegerPow>;
+using Table = PointwiseTable<BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, Shl, Shr, IntegerPow>;
 
 } // namespace
 

@@ -17,23 +17,29 @@ struct Exp : Function<1> {
   static auto body(auto x) { return exp(x); }
 };
 struct Exp2 : Function<1> {
-  static constexpr std::string_view name = "exp2", aten = "aten.exp2.default aten.special_exp2.default prims.exp2.default", doc = "2 to the x";
+  static constexpr std::string_view name = "exp2",
+                                    aten = "aten.exp2.default aten.special_exp2.default prims.exp2.default",
+                                    doc = "2 to the x";
   static auto body(auto x) { return exp2(x); }
 };
 struct Expm1 : Function<1> {
-  static constexpr std::string_view name = "expm1", aten = "aten.expm1.default prims.expm1.default", doc = "e to the x, minus 1";
+  static constexpr std::string_view name = "expm1", aten = "aten.expm1.default prims.expm1.default",
+                                    doc = "e to the x, minus 1";
   static auto body(auto x) { return is_complex(x.dtype()) ? exp(x) - x.like(1) : expm1(x); }
 };
 struct Log : Function<1> {
-  static constexpr std::string_view name = "log", aten = "aten.log.default prims.log.default", doc = "natural logarithm";
+  static constexpr std::string_view name = "log", aten = "aten.log.default prims.log.default",
+                                    doc = "natural logarithm";
   static auto body(auto x) { return log(x); }
 };
 struct Log2 : Function<1> {
-  static constexpr std::string_view name = "log2", aten = "aten.log2.default prims.log2.default", doc = "logarithm to base 2";
+  static constexpr std::string_view name = "log2", aten = "aten.log2.default prims.log2.default",
+                                    doc = "logarithm to base 2";
   static auto body(auto x) { return log2(x); }
 };
 struct Log10 : Function<1> {
-  static constexpr std::string_view name = "log10", aten = "aten.log10.default prims.log10.default", doc = "logarithm to base 10";
+  static constexpr std::string_view name = "log10", aten = "aten.log10.default prims.log10.default",
+                                    doc = "logarithm to base 10";
   static auto body(auto x) { return log10(x); }
 };
 struct Log1p : Function<1> {
@@ -57,35 +63,43 @@ struct Asin : Function<1> {
   static auto body(auto x) { return asin(x); }
 };
 struct Acos : Function<1> {
-  static constexpr std::string_view name = "acos", aten = "aten.acos.default prims.acos.default", doc = "inverse cosine";
+  static constexpr std::string_view name = "acos", aten = "aten.acos.default prims.acos.default",
+                                    doc = "inverse cosine";
   static auto body(auto x) { return acos(x); }
 };
 struct Atan : Function<1> {
-  static constexpr std::string_view name = "atan", aten = "aten.atan.default prims.atan.default", doc = "inverse tangent";
+  static constexpr std::string_view name = "atan", aten = "aten.atan.default prims.atan.default",
+                                    doc = "inverse tangent";
   static auto body(auto x) { return atan(x); }
 };
 struct Sinh : Function<1> {
-  static constexpr std::string_view name = "sinh", aten = "aten.sinh.default prims.sinh.default", doc = "hyperbolic sine";
+  static constexpr std::string_view name = "sinh", aten = "aten.sinh.default prims.sinh.default",
+                                    doc = "hyperbolic sine";
   static auto body(auto x) { return sinh(x); }
 };
 struct Cosh : Function<1> {
-  static constexpr std::string_view name = "cosh", aten = "aten.cosh.default prims.cosh.default", doc = "hyperbolic cosine";
+  static constexpr std::string_view name = "cosh", aten = "aten.cosh.default prims.cosh.default",
+                                    doc = "hyperbolic cosine";
   static auto body(auto x) { return cosh(x); }
 };
 struct Tanh : Function<1> {
-  static constexpr std::string_view name = "tanh", aten = "aten.tanh.default prims.tanh.default", doc = "hyperbolic tangent";
+  static constexpr std::string_view name = "tanh", aten = "aten.tanh.default prims.tanh.default",
+                                    doc = "hyperbolic tangent";
   static auto body(auto x) { return tanh(x); }
 };
 struct Asinh : Function<1> {
-  static constexpr std::string_view name = "asinh", aten = "aten.asinh.default prims.asinh.default", doc = "inverse hyperbolic sine";
+  static constexpr std::string_view name = "asinh", aten = "aten.asinh.default prims.asinh.default",
+                                    doc = "inverse hyperbolic sine";
   static auto body(auto x) { return asinh(x); }
 };
 struct Acosh : Function<1> {
-  static constexpr std::string_view name = "acosh", aten = "aten.acosh.default prims.acosh.default", doc = "inverse hyperbolic cosine";
+  static constexpr std::string_view name = "acosh", aten = "aten.acosh.default prims.acosh.default",
+                                    doc = "inverse hyperbolic cosine";
   static auto body(auto x) { return acosh(x); }
 };
 struct Atanh : Function<1> {
-  static constexpr std::string_view name = "atanh", aten = "aten.atanh.default prims.atanh.default", doc = "inverse hyperbolic tangent";
+  static constexpr std::string_view name = "atanh", aten = "aten.atanh.default prims.atanh.default",
+                                    doc = "inverse hyperbolic tangent";
   static auto body(auto x) { return atanh(x); }
 };
 struct Erf : Function<1> {
@@ -94,25 +108,29 @@ struct Erf : Function<1> {
   static auto body(auto x) { return erf(x); }
 };
 struct Erfc : Function<1> {
-  static constexpr std::string_view name = "erfc", aten = "aten.erfc.default aten.special_erfc.default prims.erfc.default",
+  static constexpr std::string_view name = "erfc",
+                                    aten = "aten.erfc.default aten.special_erfc.default prims.erfc.default",
                                     doc = "1 - erf(x)";
   static auto body(auto x) { return erfc(x); }
 };
 struct Erfinv : Function<1> {
-  static constexpr std::string_view name = "erfinv", aten = "aten.erfinv.default aten.special_erfinv.default prims.erf_inv.default",
+  static constexpr std::string_view name = "erfinv",
+                                    aten = "aten.erfinv.default aten.special_erfinv.default prims.erf_inv.default",
                                     doc = "inverse of the error function";
   static auto body(auto x) { return erfinv(x); }
 };
 struct Lgamma : Function<1> {
-  static constexpr std::string_view name = "lgamma", aten = "aten.lgamma.default aten.special_gammaln.default prims.lgamma.default",
+  static constexpr std::string_view name = "lgamma",
+                                    aten = "aten.lgamma.default aten.special_gammaln.default prims.lgamma.default",
                                     doc = "logarithm of |gamma(x)|";
   static constexpr int cost = 60;
   static auto body(auto x) { return lgamma(x); }
 };
 struct Digamma : Function<1> {
-  static constexpr std::string_view name = "digamma",
-                                    aten = "aten.digamma.default aten.special_digamma.default aten.special_psi.default prims.digamma.default",
-                                    doc = "derivative of lgamma";
+  static constexpr std::string_view
+      name = "digamma",
+      aten = "aten.digamma.default aten.special_digamma.default aten.special_psi.default prims.digamma.default",
+      doc = "derivative of lgamma";
   static constexpr int cost = 60;
   static auto body(auto x) { return digamma(x); }
 };
@@ -140,11 +158,13 @@ struct Trigamma : Function<1> {
 };
 
 struct Atan2 : Function<2> {
-  static constexpr std::string_view name = "atan2", aten = "aten.atan2.default prims.atan2.default", doc = "angle of the point (b, a)";
+  static constexpr std::string_view name = "atan2", aten = "aten.atan2.default prims.atan2.default",
+                                    doc = "angle of the point (b, a)";
   static auto body(auto a, auto b) { return atan2(a, b); }
 };
 struct Hypot : Function<2> {
-  static constexpr std::string_view name = "hypot", aten = "aten.hypot.default prims.hypot.default", doc = "sqrt(a * a + b * b)";
+  static constexpr std::string_view name = "hypot", aten = "aten.hypot.default prims.hypot.default",
+                                    doc = "sqrt(a * a + b * b)";
   static auto body(auto a, auto b) { return hypot(a, b); }
 };
 struct Nextafter : Pointwise<2> {
@@ -265,9 +285,9 @@ struct Rad2deg : Function<1> {
 };
 
 using Table =
-    PointwiseTable<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh,
-                   Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Atan2, Hypot, Nextafter, Copysign, Pow, Xlogy, Xlog1py,
-                   Logaddexp, Logaddexp2, Sinc, Logit, Deg2rad, Rad2deg>;
+    PointwiseTable<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
+                   Acosh, Atanh, Erf, Erfc, Erfinv, Lgamma, Digamma, Trigamma, Atan2, Hypot, Nextafter, Copysign, Pow,
+                   Xlogy, Xlog1py, Logaddexp, Logaddexp2, Sinc, Logit, Deg2rad, Rad2deg>;
 
 } // namespace
 

@@ -11,8 +11,8 @@ namespace oxyfuel {
 /// another integer type, which PyTorch refuses.
 DType promote(DType a, DType b);
 
-/// Collects operands in the three ranks that promotion knows: tensors with axes decide, then tensors without, then numbers;
-/// a lower rank only counts when its category (bool, integer, float, complex) is higher.
+/// Collects operands in the three ranks that promotion knows: tensors with axes decide, then tensors without, then
+/// numbers; a lower rank only counts when its category (bool, integer, float, complex) is higher.
 class Promotion {
 public:
   void add_tensor(const graph::Type &type) { type.rank() > 0 ? merge(axes_, type.dtype) : merge(no_axes_, type.dtype); }

@@ -108,8 +108,8 @@ constexpr OpInfo kOps[] = {
     reduction("min", "smallest element over `axes`; NaN wins", infer_same, &kMin),
     reduction("any", "whether an element over `axes` is not zero", infer_bool, &kAny),
     reduction("all", "whether no element over `axes` is zero", infer_bool, &kAll),
-    reduction("argmax", "position of the largest element along one axis: the first of equals, the first NaN", infer_position,
-              &kArgmax),
+    reduction("argmax", "position of the largest element along one axis: the first of equals, the first NaN",
+              infer_position, &kArgmax),
     reduction("argmin", "position of the smallest element along one axis: the first of equals, the first NaN",
               infer_position, &kArgmin),
 };

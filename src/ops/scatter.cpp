@@ -1,5 +1,5 @@
-// Updates at computed places: the base with elements replaced or combined. Places are checked as for gather. Where a place
-// occurs more than once, updates combine in the order of their indices ("set": the last one stays).
+// Updates at computed places: the base with elements replaced or combined. Places are checked as for gather. Where a
+// place occurs more than once, updates combine in the order of their indices ("set": the last one stays).
 #include "ops/shape.h"
 #include "ops/table.h"
 
@@ -13,8 +13,8 @@ using Index = std::span<const Expr>;
 
 std::vector<Type> infer_base(const Node &node, ExprContext &) { return {node.operands.at(0)->type}; }
 
-/// base, index, update: update[i] goes to base at i with the place along `axis` from index[i]; update is at least as large as
-/// index in every axis.
+/// base, index, update: update[i] goes to base at i with the place along `axis` from index[i]; update is at least as
+/// large as index in every axis.
 Expr scatter_check(ExprContext &, const Node &node, Index index, const ReadOperand &read) {
   Expr place = cast(read(1, index, {}), DType::kI64), size = node.operands[0]->type.shape[node.get<int64_t>("axis")];
   return size.like(0) <= place && place < size;
@@ -97,13 +97,13 @@ constexpr OpInfo slice_scatter() {
 }
 
 constexpr OpInfo kOps[] = {
-    scatter("scatter", "base, index, update: gather's converse along `axis`; `mode`: set, add, mul, max or min", infer_base,
-            scatter_check, nullptr),
+    scatter("scatter", "base, index, update: gather's converse along `axis`; `mode`: set, add, mul, max or min",
+            infer_base, scatter_check, nullptr),
     scatter("index_put", "base, values, places along each axis: the converse of index; `accumulate` adds", infer_base,
             index_put_check, nullptr),
     slice_scatter(),
-    scatter("diagonal_scatter", "the base with the diagonal `offset` of `axis1` and `axis2` from the update", infer_base,
-            nullptr, diagonal_scatter_element),
+    scatter("diagonal_scatter", "the base with the diagonal `offset` of `axis1` and `axis2` from the update",
+            infer_base, nullptr, diagonal_scatter_element),
 };
 
 } // namespace

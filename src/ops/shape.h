@@ -1,5 +1,5 @@
-// Shape arithmetic that type rules and index maps share. Sizes that PyTorch has proven equal may be different expressions
-// here; a rule takes one of them and relies on PyTorch's guards.
+// Shape arithmetic that type rules and index maps share. Sizes that PyTorch has proven equal may be different
+// expressions here; a rule takes one of them and relies on PyTorch's guards.
 #pragma once
 
 #include <string>

@@ -17,8 +17,9 @@ std::vector<graph::Type> infer_sort(const graph::Node &node, ExprContext &) {
 constexpr OpInfo sort() {
   OpInfo info;
   info.name = "sort", info.kind = OpKind::kSort, info.infer = infer_sort, info.cost = 100;
-  info.doc = "values and their places along `axis`, ascending or `descending`, equals in their order (`stable` always holds); "
-             "NaN counts as the largest";
+  info.doc =
+      "values and their places along `axis`, ascending or `descending`, equals in their order (`stable` always holds); "
+      "NaN counts as the largest";
   return info;
 }
 

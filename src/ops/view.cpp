@@ -66,14 +66,15 @@ Expr expand_element(ExprContext &, const Node &node, Index index, const ReadOper
 std::vector<Type> infer_reshape(const Node &node, ExprContext &context) {
   const Type &x = input(node);
   Shape shape = sizes_attribute(node, "shape", context);
-  auto before = graph::element_count(context, x.shape).constant(), after = graph::element_count(context, shape).constant();
+  auto before = graph::element_count(context, x.shape).constant(),
+       after = graph::element_count(context, shape).constant();
   if (before && after && *before != *after)
     bad_operands(node, "a shape of as many elements");
   return {Type{x.dtype, std::move(shape)}};
 }
 
-/// Index maps group by group: a group is a run of input axes and a run of result axes with the same number of elements, so
-/// that an axis that a reshape leaves alone keeps its plain index.
+/// Index maps group by group: a group is a run of input axes and a run of result axes with the same number of elements,
+/// so that an axis that a reshape leaves alone keeps its plain index.
 Expr reshape_element(ExprContext &context, const Node &node, Index index, const ReadOperand &read) {
   const Shape &in = node.operands[0]->type.shape, &out = node.result()->type.shape;
   std::vector<Expr> at(in.size()), out_product{context.integer(1)};
@@ -91,9 +92,10 @@ Expr reshape_element(ExprContext &context, const Node &node, Index index, const 
         ++out_end;
     if (!(out_product[out_end] == product) && i + 1 < in.size())
       continue;
-    Shape group_in(in.begin() + in_begin, in.begin() + i + 1), group_out(out.begin() + out_begin, out.begin() + out_end);
-    Expr flat = group_out.empty() ? context.integer(0)
-                                  : flatten(index.subspan(out_begin, out_end - out_begin), group_out);
+    Shape group_in(in.begin() + in_begin, in.begin() + i + 1),
+        group_out(out.begin() + out_begin, out.begin() + out_end);
+    Expr flat =
+        group_out.empty() ? context.integer(0) : flatten(index.subspan(out_begin, out_end - out_begin), group_out);
     std::vector<Expr> group = unflatten(flat, group_in);
     for (size_t k = 0; k < group.size(); ++k)
       at[in_begin + k] = group_in[k].is_const(1) ? context.integer(0) : group[k];
@@ -221,7 +223,8 @@ Expr view_as_complex_element(ExprContext &context, const Node &, Index index, co
 constexpr OpInfo view(std::string_view name, std::string_view doc, decltype(OpInfo::infer) infer,
                       decltype(OpInfo::element) element) {
   OpInfo info;
-  info.name = name, info.kind = OpKind::kView, info.doc = doc, info.infer = infer, info.element = element, info.cost = 0;
+  info.name = name, info.kind = OpKind::kView, info.doc = doc, info.infer = infer, info.element = element,
+  info.cost = 0;
   return info;
 }
 
@@ -231,7 +234,8 @@ constexpr OpInfo kOps[] = {
     view("reshape", "the same elements in row-major order as `shape`", infer_reshape, reshape_element),
     view("slice", "elements start, start + step, … (`length` of them) along `axis`", infer_slice, slice_element),
     view("flip", "`axes` in reverse order", infer_flip, flip_element),
-    view("diagonal", "elements (i, i + offset) of `axis1` and `axis2`, as a last axis", infer_diagonal, diagonal_element),
+    view("diagonal", "elements (i, i + offset) of `axis1` and `axis2`, as a last axis", infer_diagonal,
+         diagonal_element),
     view("unfold", "windows of `size` every `step` along `axis`, as a last axis", infer_unfold, unfold_element),
     view("as_strided", "elements offset + sum(index * stride) of the operand in row-major order", infer_as_strided,
          as_strided_element),

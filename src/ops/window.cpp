@@ -43,8 +43,9 @@ Expr windows_element(ExprContext &context, const Node &node, std::span<const Exp
 constexpr OpInfo windows() {
   OpInfo info;
   info.name = "windows", info.kind = OpKind::kIndexed, info.infer = infer_windows, info.element = windows_element;
-  info.doc = "windows of `kernel` elements, `dilation` apart, every `stride` along `axes` padded by `lower` and `upper` "
-             "elements of `value`; places within the window are new last axes";
+  info.doc =
+      "windows of `kernel` elements, `dilation` apart, every `stride` along `axes` padded by `lower` and `upper` "
+      "elements of `value`; places within the window are new last axes";
   info.cost = 2;
   return info;
 }

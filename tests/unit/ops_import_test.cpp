@@ -76,9 +76,9 @@ TEST_F(Import, ComparisonsAreMadeInThePromotedType) {
 TEST_F(Import, AnUnknownArgumentIsDeclined) {
   auto *x = input(DType::kF32, {2, 3});
   EXPECT_THROW(import("aten.exp.default", {{x}, {int64_t(1)}}, {type(DType::kF32, {2, 3})}), UnsupportedError);
-  EXPECT_THROW(import("aten.index_select.default", {{x}, {int64_t(5)}, {input(DType::kI64, {2})}},
-                      {type(DType::kF32, {2, 2})}),
-               UnsupportedError);
+  EXPECT_THROW(
+      import("aten.index_select.default", {{x}, {int64_t(5)}, {input(DType::kI64, {2})}}, {type(DType::kF32, {2, 2})}),
+      UnsupportedError);
 }
 
 TEST_F(Import, AResultOfAnotherTypeIsDeclined) {
@@ -96,8 +96,9 @@ TEST_F(Import, SlicesAreClamped) {
 TEST_F(Import, BatchNormDeclinesToUpdateStatistics) {
   auto *x = input(DType::kF32, {2, 3, 4}), *mean = input(DType::kF32, {3}), *variance = input(DType::kF32, {3});
   std::vector<graph::Type> types{type(DType::kF32, {2, 3, 4}), type(DType::kF32, {3}), type(DType::kF32, {3})};
-  EXPECT_THROW(import("aten.native_batch_norm.default", {{x}, {}, {}, {mean}, {variance}, {true}, {0.1}, {1e-5}}, types),
-               UnsupportedError);
+  EXPECT_THROW(
+      import("aten.native_batch_norm.default", {{x}, {}, {}, {mean}, {variance}, {true}, {0.1}, {1e-5}}, types),
+      UnsupportedError);
   EXPECT_EQ(import("aten._native_batch_norm_legit.no_stats", {{x}, {}, {}, {true}, {0.1}, {1e-5}}, types).size(), 3u);
 }
 

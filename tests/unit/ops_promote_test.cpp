@@ -20,7 +20,8 @@ TEST(Promote, Pairs) {
 
 TEST(Promote, RanksOfOperands) {
   ExprContext context;
-  graph::Type vector{DType::kF16, {context.integer(3)}}, integers{DType::kI32, {context.integer(3)}}, scalar{DType::kF64, {}};
+  graph::Type vector{DType::kF16, {context.integer(3)}}, integers{DType::kI32, {context.integer(3)}},
+      scalar{DType::kF64, {}};
   Promotion same_category;
   same_category.add_tensor(vector);
   same_category.add_tensor(scalar);
