@@ -10,8 +10,11 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._C import DispatchKey
 from torch._dynamo import config
 from torch._dynamo.variables.builder import VariableBuilder
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
@@ -129,6 +132,37 @@ KINDS: dict[Any, str] = {
     torch.rnn_tanh: "rnn_tanh",
     torch.rnn_relu: "rnn_relu",
 }
+
+
+ATEN: dict[str, Any] = {kind: getattr(torch.ops.aten, kind).input for kind in GATES}
+KINDS |= {overload: kind for kind, overload in ATEN.items()}  # as exported programs spell them
+
+
+def _know_shapes(kind: str, overload: Any) -> None:
+    """Lets Dynamo learn the shapes of a layer without going through its steps, which would fix their number."""
+    for key in (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd):
+        stepwise = overload.py_kernels.get(key)
+        if stepwise is None or getattr(stepwise, "_oxyfuel", False):
+            continue
+
+        @functools.wraps(stepwise)
+        def shapes(x: Any, hidden: Any, parameters: Any, *rest: Any, stepwise: Any = stepwise) -> Any:
+            tensors = (x, *(hidden if kind == "lstm" else (hidden,)), *parameters)
+            is_asked_for_shapes = isinstance(x, FakeTensor) and get_proxy_mode() is None
+            needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+            if not is_asked_for_shapes or needs_gradient or len(rest) != 6:
+                return stepwise(x, hidden, parameters, *rest)
+            _, layers, _, _, bidirectional, batch_first = rest
+            y, states = _outputs(x, hidden if kind == "lstm" else [hidden], layers, bidirectional, batch_first)
+            return y, *states
+
+        shapes._oxyfuel = True  # type: ignore[attr-defined]
+        overload.py_kernels[key] = shapes
+    overload._dispatch_cache.clear()
+
+
+for _kind, _overload in ATEN.items():
+    _know_shapes(_kind, _overload)
 
 
 def has_recurrence(module: fx.GraphModule) -> bool:
