@@ -303,6 +303,7 @@ void ContractLowering::depth_step(State &state, int64_t step, llvm::Value *mask)
   std::vector<llvm::Value *> a = vectors(a_, tile_.rows), b;
   for (int col = 0; col < tile_.cols; ++col) {
     b.push_back(nullptr);
+    prefetch(state, static_cast<size_t>(col), step);
     llvm::Value *column_mask = masks_[static_cast<size_t>(col)];
     llvm::Value *both = !column_mask ? mask
                         : !mask      ? values_.splat(column_mask, tile_.width)

@@ -37,12 +37,13 @@ AttentionSchedule choose(const AttentionProblem &problem, const Machine &machine
   schedule.value_vectors = static_cast<int>(ceil_div(value_vectors, column_tiles));
   int accumulators = is_large ? 24 : 12;
   schedule.value_rows = std::min(is_large ? 12 : 8, accumulators / schedule.value_vectors);
-  schedule.copies_keys = !problem.can_read_keys;
-  schedule.copies_values = !problem.can_read_values;
 
   int64_t rows = problem.group * problem.queries;
   schedule.is_rows = problem.has_static_queries && problem.queries <= 4 && rows <= kMostRows && !problem.is_causal &&
-                     (problem.has_unit_key_stride || schedule.copies_keys);
+                     (problem.has_unit_key_stride || !problem.can_read_keys);
+  // Where every element is read for many queries, conversion is worth a copy.
+  schedule.copies_keys = !problem.can_read_keys || (problem.is_narrow && !schedule.is_rows);
+  schedule.copies_values = !problem.can_read_values || (problem.is_narrow && !schedule.is_rows);
   if (schedule.is_rows) {
     schedule.score_rows = static_cast<int>(std::min<int64_t>(rows, is_large ? 4 : 2));
     schedule.score_cols = 4;

@@ -34,7 +34,8 @@ struct AttentionProblem {
   int64_t group = 1; ///< query heads that share a key head
   int64_t queries = 1, keys = 1, size = 64, value_size = 64;
   bool has_static_queries = true, has_static_keys = true, is_causal = false;
-  bool can_read_keys = true, can_read_values = true; ///< as they lie, in the accumulator's type
+  bool can_read_keys = true, can_read_values = true; ///< as they lie
+  bool is_narrow = false;                            ///< keys and values are of a narrower type than the accumulator
   bool has_unit_key_stride = true;                   ///< along the head size
   int accumulator_bytes = 4;
 };

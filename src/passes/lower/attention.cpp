@@ -72,9 +72,9 @@ AttentionPlan analyse(const graph::Node &group, Evaluator &evaluator) {
   return plan;
 }
 
-/// Read as it lies: a load in the accumulator's type, elements of the head side by side when `is_dense`.
+/// Read as it lies: a plain load, elements of the head side by side when `is_dense`.
 bool can_read(const AttentionPlan &plan, Expr operand, bool is_dense) {
-  return operand.kind() == ExprKind::kLoad && operand->operand_count == 1 && operand.dtype() == plan.accumulator &&
+  return operand.kind() == ExprKind::kLoad && operand->operand_count == 1 &&
          (!is_dense || stride_in(operand.operand(0), plan.element) == 1) &&
          graph::stride_along(operand.operand(0), plan.key).has_value() &&
          graph::stride_along(operand.operand(0), plan.element).has_value();
@@ -93,6 +93,7 @@ AttentionProblem describe(const AttentionPlan &plan) {
   problem.is_causal = plan.is_causal;
   problem.can_read_keys = can_read(plan, plan.k, false);
   problem.can_read_values = can_read(plan, plan.v, true);
+  problem.is_narrow = plan.k.dtype() != plan.accumulator || plan.v.dtype() != plan.accumulator;
   problem.has_unit_key_stride = can_read(plan, plan.k, true);
   problem.accumulator_bytes = static_cast<int>(size_of(plan.accumulator));
   return problem;

@@ -19,6 +19,8 @@ namespace {
 
 using loop::TileContract;
 
+constexpr int64_t kPrefetchBytes = 8192;
+
 class Rows : AttentionKernel {
 public:
   Rows(const AttentionPlan &plan, const AttentionSchedule &schedule, const Evaluator &evaluator,
@@ -187,6 +189,7 @@ private:
                      : source(plan_.k, with(with(at, plan_.key, key + j + col), plan_.element, k));
     tile.b = b.buffer;
     tile.b_index = b.index;
+    tile.prefetch_distance = keys_ ? 0 : prefetch_distance(plan_.k);
     b_.contract(tile);
     for (int64_t i = 0; i < sums; ++i) {
       tree(tile.acc, i * width_, [](Expr a, Expr c) { return a + c; });
@@ -206,6 +209,16 @@ private:
       else
         b_.vector("v", integer(half), half, step);
     }
+  }
+
+  /// In elements, of whole keys: so much computation lies between the loads of a key and the next that the processor
+  /// does not look far enough ahead by itself.
+  int64_t prefetch_distance(Expr operand) const {
+    std::optional<int64_t> stride = stride_in(operand.operand(0), plan_.key);
+    if (!stride || *stride <= 0)
+      return 0;
+    int64_t bytes = *stride * static_cast<int64_t>(size_of(operand.dtype()));
+    return (kPrefetchBytes + bytes - 1) / bytes * *stride;
   }
 
   void weights(const VarMap &at, int64_t row, Expr key, Expr count) {
@@ -279,6 +292,7 @@ private:
                        : source(plan_.v, with(with(at, plan_.key, key + k), plan_.element, col + e));
     tile.b = b.buffer;
     tile.b_index = b.index;
+    tile.prefetch_distance = values_ ? 0 : prefetch_distance(plan_.v);
     if (!values_ && plan_.value_size - e < cols)
       tile.b_col_limit = integer(plan_.value_size - e);
     b_.contract(tile);
