@@ -28,10 +28,10 @@ Term fold_axis(Term x, int axis, int kernel_axis, Expr size, const Windows &wind
     holds = both(holds, equal(window * integer(windows.stride), distance));
   Values operands(x.rank() + 1);
   operands[0] = x.value;
-  operands[1 + axis] = combine("maximum", combine("minimum", window, count - 1), window.like(0)).value;
+  operands[1 + axis] = window.value; // clamped by the reader where no window holds the element
   operands[1 + kernel_axis] = numbers(b, x.size(kernel_axis), 2, 1).value;
   // The axes of the places come first, or stand where they were when they are neighbours.
-  Term found = {&b, b.make("index", operands)};
+  Term found = {&b, b.make("index", operands, {{"unchecked", true}})};
   int front = kernel_axis == axis + 1 ? axis : 0;
   std::vector<int64_t> dims(all_axes(found.rank()));
   if (front != axis) {

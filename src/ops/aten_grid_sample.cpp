@@ -96,7 +96,7 @@ struct Source {
       operands.push_back(place.index.value);
       inside = inside ? both(inside, place.is_inside) : place.is_inside;
     }
-    Term found = {&b, b.make("index", operands)}; // [N, …, C]
+    Term found = {&b, b.make("index", operands, {{"unchecked", true}})}; // [N, …, C]
     std::vector<int64_t> dims{0, found.rank() - 1};
     for (int axis = 1; axis + 1 < found.rank(); ++axis)
       dims.push_back(axis);
