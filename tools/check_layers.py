@@ -56,6 +56,7 @@ FACES_TORCH = (
     "extern.py",
     "importer.py",
     "inductor.py",
+    "rnn.py",
     "torchscript.py",
     "weights.py",
 )

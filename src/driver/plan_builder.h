@@ -44,6 +44,7 @@ private:
   void emit_nodes(const graph::Graph &graph);
   void emit_group(const graph::Node &node);
   void emit_recurrence(const graph::Node &node);
+  void place_step_inputs(const graph::Node &node, Expr time);
   void emit_copy(graph::Value *value, const graph::Layout &layout, int buffer);
   void emit_extern(const graph::Node &node);
   void emit_mutations();

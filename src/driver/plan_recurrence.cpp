@@ -1,5 +1,6 @@
-// Recurrences as loop steps. Slots are computed once a call, so what depends on the time step is computed by the kernels
-// of the body: the counter of the loop is a symbol, and its own slot is a size parameter of each kernel that names it.
+// Recurrences as loop steps. Slots are computed once a call, so what depends on the time step is computed by the
+// kernels of the body: the counter of the loop is a symbol, and its own slot is a size parameter of each kernel that
+// names it.
 #include <algorithm>
 
 #include "driver/pipeline.h"
@@ -42,6 +43,23 @@ bool calls_pytorch(const graph::Graph &graph) {
 
 } // namespace
 
+/// Sequences at their time, and what stays the same.
+void PlanBuilder::place_step_inputs(const graph::Node &node, Expr time) {
+  Recurrence parts = recurrence_of(node);
+  for (size_t i = static_cast<size_t>(parts.carried); i < node.operands.size(); ++i) {
+    Memory memory = memory_of(node.operands[i]);
+    graph::Value *input = parts.body.inputs()[i].get();
+    input->layout = {memory.view.strides, memory.view.offset};
+    if (static_cast<int>(i) < parts.carried + parts.sequences) {
+      input->layout.offset = memory.view.offset + time * memory.view.strides[0];
+      input->layout.strides.erase(input->layout.strides.begin());
+    } else {
+      input->is_static = memory.view.base->is_static;
+    }
+    buffers_[input] = memory.buffer;
+  }
+}
+
 void PlanBuilder::emit_recurrence(const graph::Node &node) {
   Recurrence parts = recurrence_of(node);
   graph::Graph &body = parts.body;
@@ -79,18 +97,7 @@ void PlanBuilder::emit_recurrence(const graph::Node &node) {
     buffers.push_back(add_buffer(PlanBuffer::Kind::kArena, output->type.dtype, 0, size * parts.length));
     buffers_[node.result(parts.carried + i)] = buffers.back();
   }
-  for (size_t i = static_cast<size_t>(parts.carried); i < node.operands.size(); ++i) {
-    Memory memory = memory_of(node.operands[i]);
-    graph::Value *input = body.inputs()[i].get();
-    input->layout = {memory.view.strides, memory.view.offset};
-    if (static_cast<int>(i) < parts.carried + parts.sequences) {
-      input->layout.offset = memory.view.offset + time * memory.view.strides[0];
-      input->layout.strides.erase(input->layout.strides.begin());
-    } else {
-      input->is_static = memory.view.base->is_static;
-    }
-    buffers_[input] = memory.buffer;
-  }
+  place_step_inputs(node, time);
   body.outputs = std::move(outputs);
   body.output_layouts = std::move(layouts);
   run_body_pipeline(body, passes_);

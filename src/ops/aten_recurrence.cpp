@@ -1,5 +1,6 @@
-// LSTM, GRU and plain recurrent layers: a product with the input for all time steps at once, then a loop over time that holds the
-// product with the state and the gates. Gates are computed in op-math precision; states are rounded once a step.
+// LSTM, GRU and plain recurrent layers: a product with the input for all time steps at once, then a loop over time that
+// holds the product with the state and the gates. Gates are computed in op-math precision; states are rounded once a
+// step.
 #include "ops/compose.h"
 #include "ops/recurrence.h"
 #include "ops/table.h"
@@ -23,9 +24,9 @@ struct Layers {
 };
 
 struct Parameters {
-  graph::Value *input, *state;                            ///< [gates * hidden, …]
+  graph::Value *input, *state;                               ///< [gates * hidden, …]
   graph::Value *input_bias = nullptr, *state_bias = nullptr; ///< [gates * hidden]
-  graph::Value *projection = nullptr;                     ///< [projected, hidden]
+  graph::Value *projection = nullptr;                        ///< [projected, hidden]
 };
 
 Parameters parameters_of(const Layers &layers, const Values &all, int number) {
@@ -46,7 +47,8 @@ Term matrix_product(Term x, graph::Value *weight, DType result) {
 Term sigmoid(Term x) { return x.apply("sigmoid"); }
 Term tanh(Term x) { return x.apply("tanh"); }
 
-/// Writes the body of one layer and direction. All terms are in op-math precision but the states, which are in the call's own.
+/// Writes the body of one layer and direction. All terms are in op-math precision but the states, which are in the
+/// call's own.
 class Cell {
 public:
   Cell(GraphBuilder &outer, const Layers &layers, const Parameters &parameters)
@@ -87,9 +89,7 @@ public:
                              {"reverse", reverse}});
   }
 
-  int64_t gate_count() const {
-    return layers_.kind == CellKind::kLstm ? 4 : layers_.kind == CellKind::kGru ? 3 : 1;
-  }
+  int64_t gate_count() const { return layers_.kind == CellKind::kLstm ? 4 : layers_.kind == CellKind::kGru ? 3 : 1; }
 
 private:
   graph::Value *invariant(graph::Value *outer, const char *name) {
@@ -125,8 +125,8 @@ private:
   Expr hidden_;
 };
 
-/// What the input adds to the gates of all steps, [time, batch, gates * hidden]. `x` is [time, batch, …], or [batch, time, …] with
-/// `is_batch_first`: the product takes the rows as they lie.
+/// What the input adds to the gates of all steps, [time, batch, gates * hidden]. `x` is [time, batch, …], or [batch,
+/// time, …] with `is_batch_first`: the product takes the rows as they lie.
 Term input_gates(Term x, const Layers &layers, const Parameters &parameters, bool is_batch_first) {
   DType math = opmath_of(layers.dtype);
   Term rows = x.reshape({x.size(0) * x.size(1), x.size(2)});

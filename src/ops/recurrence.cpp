@@ -8,13 +8,19 @@ namespace oxyfuel {
 
 Recurrence recurrence_of(const graph::Node &node) {
   graph::Graph &body = *node.get<std::shared_ptr<graph::Graph>>("body");
-  Recurrence parts{body, size_attribute(node, "length", body.context()), static_cast<int>(node.get<int64_t>("carried")),
-                   static_cast<int>(node.get_or<int64_t>("sequences", 0)), 0, 0, node.get_or<bool>("reverse", false)};
+  Recurrence parts{body,
+                   size_attribute(node, "length", body.context()),
+                   static_cast<int>(node.get<int64_t>("carried")),
+                   static_cast<int>(node.get_or<int64_t>("sequences", 0)),
+                   0,
+                   0,
+                   node.get_or<bool>("reverse", false)};
   int operands = static_cast<int>(node.operands.size());
   parts.invariants = operands - parts.carried - parts.sequences;
   parts.stacked = static_cast<int>(body.outputs.size()) - parts.carried;
   if (parts.carried < 0 || parts.sequences < 0 || parts.invariants < 0)
-    bad_operands(node, std::to_string(parts.carried) + " carried values and " + std::to_string(parts.sequences) + " sequences");
+    bad_operands(node, std::to_string(parts.carried) + " carried values and " + std::to_string(parts.sequences) +
+                           " sequences");
   if (parts.stacked < 0 || static_cast<int>(body.inputs().size()) != operands)
     bad_operands(node, "a body with an input an operand and an output a carried value");
   return parts;
@@ -57,9 +63,10 @@ std::vector<graph::Type> infer_recurrence(const graph::Node &node, ExprContext &
 constexpr OpInfo recurrence() {
   OpInfo info;
   info.name = "recurrence", info.kind = OpKind::kRegion, info.infer = infer_recurrence, info.cost = 1000;
-  info.doc = "the graph `body` once a time step, `length` times, in the order of time or in `reverse`; the first `carried` "
-             "operands go from step to step, of the next `sequences` operands each step sees one element of axis 0; results: "
-             "carried values after the last step, and what else the body gives, stacked along axis 0";
+  info.doc =
+      "the graph `body` once a time step, `length` times, in the order of time or in `reverse`; the first `carried` "
+      "operands go from step to step, of the next `sequences` operands each step sees one element of axis 0; results: "
+      "carried values after the last step, and what else the body gives, stacked along axis 0";
   return info;
 }
 

@@ -20,7 +20,8 @@ std::string with(std::string text, const std::string &from, const std::string &t
 }
 
 std::string sum(const std::string &length, bool reverse, bool keeps) {
-  return with(with(with(kSum, "LENGTH", length), "REVERSE", reverse ? "true" : "false"), "RETURNED", keeps ? ", %0" : "");
+  return with(with(with(kSum, "LENGTH", length), "REVERSE", reverse ? "true" : "false"), "RETURNED",
+              keeps ? ", %0" : "");
 }
 
 TEST(Recurrence, LastStateOnly) {

@@ -1,7 +1,8 @@
 // Decides where a recurrence keeps what it carries, so that no step copies it.
 //
-// A carried value has slots in one buffer: a step reads one slot and writes another. When the value is also an output of each step,
-// the slots are all of them, with the first value in front: the stacked result is the buffer without that slot, and step t of
+// A carried value has slots in one buffer: a step reads one slot and writes another. When the value is also an output
+// of each step, the slots are all of them, with the first value in front: the stacked result is the buffer without that
+// slot, and step t of
 //
 //   %last: f32[4, 8], %all: f32[s0, 4, 8] = recurrence(%h0, …)
 //
