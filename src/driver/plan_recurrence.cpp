@@ -32,17 +32,6 @@ void PlanBuilder::declare_counters(const graph::Graph &graph) {
   }
 }
 
-namespace {
-
-bool calls_pytorch(const graph::Graph &graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto &node) {
-    return node->op->kind == OpKind::kExtern ||
-           (node->op->name == "recurrence" && calls_pytorch(recurrence_of(*node).body));
-  });
-}
-
-} // namespace
-
 /// Sequences at their time, and what stays the same.
 void PlanBuilder::place_step_inputs(const graph::Node &node, Expr time) {
   Recurrence parts = recurrence_of(node);
@@ -63,6 +52,9 @@ void PlanBuilder::place_step_inputs(const graph::Node &node, Expr time) {
 void PlanBuilder::emit_recurrence(const graph::Node &node) {
   Recurrence parts = recurrence_of(node);
   graph::Graph &body = parts.body;
+  for (const auto &inner : body.nodes())
+    if (inner->op->kind == OpKind::kExtern) // its offsets would be slots that change from step to step
+      throw UnsupportedError("a time loop whose steps call PyTorch", {.where = inner->location});
   std::vector<graph::CarriedMemory> carried = graph::carried_memory(node);
   int counter = counters_.at(&node);
   Expr time = context_.var(graph_.symbols[counter]);
@@ -114,11 +106,6 @@ void PlanBuilder::emit_recurrence(const graph::Node &node) {
   for (const auto &operand : node.operands)
     use(memory_of(operand).buffer);
   plan_.steps.push_back(std::move(loop));
-  if (calls_pytorch(body)) {
-    Step sizes; // PyTorch gets offsets that depend on the counter as slots
-    sizes.kind = Step::Kind::kSizes;
-    plan_.steps.push_back(std::move(sizes));
-  }
   double outer = repetitions_;
   repetitions_ *= static_cast<double>(hint_of(parts.length).value_or(1));
   emit_nodes(body);
