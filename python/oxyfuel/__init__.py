@@ -14,12 +14,11 @@ _HOMES = {
     "CompileError": "oxyfuel._C",
     "InternalError": "oxyfuel._C",
     "UnsupportedError": "oxyfuel._C",
-    "backend": "oxyfuel.backend",
-    "explain": "oxyfuel.explain",
+    "explain": "oxyfuel.explanation",
     "invalidate": "oxyfuel.weights",
 }
 
-__all__ = ["CompileError", "InternalError", "UnsupportedError", "__version__", "backend", "explain", "invalidate"]
+__all__ = ["CompileError", "InternalError", "UnsupportedError", "__version__", "explain", "invalidate"]
 
 
 def __getattr__(name: str) -> Any:
