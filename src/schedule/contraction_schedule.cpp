@@ -14,7 +14,10 @@ using Kind = ContractionSchedule::Kind;
 
 /// Rows up to which B, with its depth contiguous, is read as it lies: that is bound by memory, and a packed copy would
 /// not be read any faster.
-constexpr int64_t kDepthRows = 8;
+constexpr int64_t kDepthRows = 8, kDepthRowsOfWeights = 4;
+/// Rows of A that lie a multiple of 4 KB apart are in the same set of the first cache, which has 8 places for them and
+/// for B.
+constexpr int kSetPlaces = 6;
 /// Floating-point operations of a task: some tens of microseconds on one core, so that a thread that loses its core
 /// costs little.
 constexpr int64_t kTaskFlops = 6'000'000;
@@ -29,11 +32,11 @@ struct Tile {
   int rows = 1, vectors = 1;
 };
 
-/// Half a cycle a fused multiply-add (two a cycle), but no less than their latency of four; a tile of `rows` x
-/// `vectors` registers needs that many accumulators, a register for each vector of B and one for the broadcast element
-/// of A. What starts and ends a tile costs about as much as a few steps of depth.
+/// Half a cycle a fused multiply-add (two a cycle), but no less than their latency of four and a little; a tile of
+/// `rows` x `vectors` registers needs that many accumulators, a register for each vector of B and one for the broadcast
+/// element of A. What starts and ends a tile costs about as much as a few steps of depth.
 double tile_cycles(int rows, int vectors, double depth) {
-  double step = std::max({rows * vectors * 0.5, (rows + vectors) * 0.5, 4.0});
+  double step = std::max({rows * vectors * 0.5, (rows + vectors) * 0.5, 5.0});
   return step * depth + 20 + 2.0 * rows * vectors;
 }
 
@@ -41,15 +44,16 @@ Tile choose_tile(const ContractionProblem &problem, const Machine &machine, int 
   Tile best;
   double least = 0;
   double depth = static_cast<double>(std::max<int64_t>(1, problem.outer_depth * problem.depth));
+  bool rows_collide = problem.a_row_stride && *problem.a_row_stride * problem.element_bytes % 4096 == 0;
   for (int vectors : {2, 3, 4, 1}) {
     int rows = std::max(1, (machine.vector_registers - vectors - 1) / vectors);
-    rows = std::min(rows, 14);
+    rows = std::min(rows, rows_collide && problem.rows > 8 ? kSetPlaces : 14);
     int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), rows);
     int64_t low = problem.rows / tiles, high_tiles = problem.rows - low * tiles;
     double cycles = static_cast<double>(tiles - high_tiles) * tile_cycles(static_cast<int>(low), vectors, depth) +
                     static_cast<double>(high_tiles) * tile_cycles(static_cast<int>(low) + 1, vectors, depth);
     cycles *= static_cast<double>(ceil_div(problem.cols, int64_t{vectors} * lanes));
-    if (least == 0 || cycles < least * 0.98) {
+    if (least == 0 || cycles < least) {
       least = cycles;
       best = {rows, vectors};
     }
@@ -83,14 +87,21 @@ ContractionSchedule choose_depth(const ContractionProblem &problem, const Machin
   ContractionSchedule schedule;
   schedule.kind = Kind::kDepth;
   schedule.width = lanes;
-  schedule.cols = 8;
   schedule.rows = static_cast<int>(std::clamp<int64_t>(problem.rows, 1, kDepthRows));
-  int accumulators = machine.vector_registers >= 32 ? 24 : 10;
-  while (schedule.rows > 1 && schedule.rows > accumulators / 2)
-    schedule.rows = (schedule.rows + 1) / 2;
-  while (schedule.cols > 8 || schedule.cols * schedule.rows > accumulators) // powers of two divide the block
-    schedule.cols /= 2;
-  schedule.unroll = schedule.rows * schedule.cols <= 8 ? 2 : 1;
+  // One column at a time: B is then one stream through memory, which the processor fetches ahead better than several
+  // short ones (34 against 22 GB/s with rows of 3 KB). The sums of a column are spread over as many registers as hide
+  // the latency.
+  schedule.cols = 1;
+  int registers = machine.vector_registers / 2 / schedule.rows;
+  int vectors = 8;
+  auto fits = [&](int count) { return count <= registers && problem.depth >= count * lanes; };
+  while (vectors > 1 && !(fits(vectors) && problem.depth % (vectors * lanes) == 0))
+    vectors /= 2;
+  if (vectors < 4) // a masked rest is better than a chain of dependent sums
+    for (vectors = 4; vectors > 1 && !fits(vectors);)
+      vectors /= 2;
+  schedule.depth_width = vectors * lanes;
+  schedule.unroll = vectors >= 4 ? 1 : 2;
   int64_t column_bytes = std::max<int64_t>(1, problem.depth * problem.outer_depth * problem.element_bytes);
   schedule.column_block = lanes;
   while (schedule.column_block < 4 * lanes && schedule.column_block * column_bytes < kTaskBytes &&
@@ -119,14 +130,15 @@ ContractionSchedule choose(const ContractionProblem &problem, const Machine &mac
     return schedule;
   }
   bool reads_depth = problem.can_read_b && problem.b_depth_stride == 1 && problem.a_depth_stride == 1;
-  if (problem.is_plain && reads_depth && rows <= kDepthRows && problem.outer_rows == 1 && problem.depth >= 2 * lanes)
+  int64_t few = problem.is_packed_ahead ? kDepthRowsOfWeights : kDepthRows;
+  if (problem.is_plain && reads_depth && rows <= few && problem.outer_rows == 1 && problem.depth >= 2 * lanes)
     return choose_depth(problem, machine, lanes);
 
   ContractionSchedule schedule;
   schedule.width = lanes;
   bool reads_columns = problem.can_read_b && problem.b_col_stride == 1;
   // Packing reads and writes all of B once, at about the cost of 16 rows of products; panels save a little on each row.
-  bool packs_cheaply = problem.is_packed_ahead ? rows > kDepthRows : rows >= 96 && problem.depth >= 32;
+  bool packs_cheaply = problem.is_packed_ahead ? rows > few : rows >= 96 && problem.depth >= 32;
   schedule.kind = reads_columns && !packs_cheaply ? Kind::kDirect : Kind::kPacked;
   if (!problem.is_plain) {
     schedule.rows = static_cast<int>(std::min<int64_t>(2, std::max<int64_t>(1, problem.rows)));
@@ -138,17 +150,12 @@ ContractionSchedule choose(const ContractionProblem &problem, const Machine &mac
     if (problem.rows <= 2 && problem.cols >= 8 * lanes) // whole cache lines of B, several at a time
       schedule.cols = 4 * lanes;
     schedule.unroll = schedule.rows * (schedule.cols / lanes) <= 8 ? 4 : 2;
-    if (schedule.kind == Kind::kPacked && problem.is_bfloat16)
+    if (schedule.kind == Kind::kPacked && problem.is_bfloat16 && problem.a_depth_stride == 1)
       schedule.depth_pack = machine.has_bfloat16_dot ? 2 : 1;
   }
-  // Rows that lie a multiple of a page apart share the few places of one cache set, and a tile reads more rows than
-  // there are places: it loses a tenth. A copy costs each element of A once, and each is used `cols` times.
-  bool collide = problem.a_row_stride && *problem.a_row_stride * problem.element_bytes % 4096 == 0;
-  schedule.copies_a = problem.can_copy_a && collide && schedule.rows > 6 && problem.a_depth_stride == 1 &&
-                      problem.depth >= 128 && problem.cols * problem.batches >= 128;
   choose_tasks(schedule, problem, machine);
   if (schedule.kind == Kind::kPacked && problem.is_packed_ahead && problem.is_plain)
-    schedule.prefetch = problem.depth * schedule.cols;
+    schedule.prefetch = problem.outer_depth * problem.depth * schedule.cols; // the next panel
   return schedule;
 }
 
@@ -160,7 +167,7 @@ constexpr std::array<const char *, 4> kKinds = {"packed", "direct", "depth", "ch
 template <class S, class F> void each_field(S &s, const F &field) {
   field("rows", s.rows), field("cols", s.cols), field("width", s.width), field("unroll", s.unroll);
   field("depth_pack", s.depth_pack), field("row_tiles", s.row_tiles), field("outer_rows", s.outer_rows);
-  field("column_block", s.column_block), field("panel_outer", s.is_panel_outer), field("copies_a", s.copies_a),
+  field("column_block", s.column_block), field("depth_width", s.depth_width), field("panel_outer", s.is_panel_outer),
       field("prefetch", s.prefetch);
   field("grain", s.grain);
 }

@@ -29,8 +29,8 @@ struct ContractionSchedule {
   int64_t row_tiles = 1;       ///< of the innermost row axis, a task
   int64_t outer_rows = 1;      ///< places on the other row axes, a task
   int64_t column_block = 0;    ///< kDepth: columns a task
+  int depth_width = 16;        ///< kDepth: partial sums of one result, in as many registers as that takes
   bool is_panel_outer = false; ///< tasks that follow one another share a panel of B, else rows of A
-  bool copies_a = false;       ///< rows of A are copied first, to lie at another distance
   int64_t prefetch = 0;        ///< elements ahead in B
   int64_t grain = 1;           ///< tasks worth a claim
 
@@ -47,7 +47,6 @@ struct ContractionProblem {
   bool is_packed_ahead = false;       ///< B is a weight: packing it costs nothing at a call
   bool is_b_shared = true;            ///< by all batches
   bool can_read_b = true;             ///< B lies somewhere, at strides
-  bool can_copy_a = false;            ///< A lies in an operand and its rows are runs of the one depth axis
   std::optional<int64_t> a_row_stride, a_depth_stride, b_depth_stride,
       b_col_stride;            ///< of the innermost axes; empty: not constant
   int element_bytes = 4;       ///< of B

@@ -34,7 +34,6 @@ ContractionProblem describe(const ContractionPlan &plan) {
   problem.can_read_b = !plan.b.flat.is_empty();
   problem.a_depth_stride = constant_stride(plan.a.flat, plan.depth.back().var);
   problem.a_row_stride = constant_stride(plan.a.flat, plan.rows.back().var);
-  problem.can_copy_a = plan.depth.size() == 1 && plan.a.source.kind == BufferReference::Kind::kOperand;
   problem.b_depth_stride = constant_stride(plan.b.flat, plan.depth.back().var);
   problem.b_col_stride = constant_stride(plan.b.flat, plan.col.var);
   problem.element_bytes = static_cast<int>(size_of(plan.b.dtype));
@@ -73,8 +72,6 @@ LoweredGroup lower_contraction_as(const graph::Node &group, const Machine &machi
   merge_depth_axes(plan, is_packed);
   if (is_packed)
     decide(); // runs of depth are longer now
-  if (schedule.copies_a)
-    copy_rows(plan, evaluator, lowered);
   for (const ContractionCopy &copy : plan.copies)
     emit_copy(group, evaluator, copy, machine, lowered);
   if (is_packed)

@@ -39,8 +39,7 @@ struct ContractionOperand {
 
 /// A temporary filled element by element before the product.
 struct ContractionCopy {
-  std::vector<ContractionAxis> axes; ///< outermost first in the temporary
-  int64_t row_padding = 0;           ///< elements left free after each place of all axes but the innermost
+  std::vector<ContractionAxis> axes; ///< outermost first in the temporary, which is dense
   Expr element;                      ///< at the axes
   int temporary = 0;
   DType dtype = DType::kF32;
@@ -86,10 +85,6 @@ ContractionPlan analyse_contraction(const graph::Node &group, Evaluator &evaluat
 /// not matter.
 void merge_row_axes(ContractionPlan &plan);
 void merge_depth_axes(ContractionPlan &plan, bool for_packed);
-/// Makes A's rows lie in a temporary whose row stride does not make them fall into the same cache sets. A must have one
-/// depth axis.
-void copy_rows(ContractionPlan &plan, const Evaluator &evaluator, LoweredGroup &lowered);
-
 /// Lowers with a given schedule (a tuned one, a user's, a test's); empty: the heuristic's.
 LoweredGroup lower_contraction_as(const graph::Node &group, const Machine &machine,
                                   const std::optional<ContractionSchedule> &wanted);

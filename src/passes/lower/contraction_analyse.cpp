@@ -231,8 +231,8 @@ private:
     return is_load || inside.is_const() ? read : select(inside, read, read.like(0));
   }
 
-  /// One channel in and out a group, channels side by side in memory: lanes run along the groups, and borders are left
-  /// out of the sum where they are met, without a padded copy. False when it is not of that kind.
+  /// One channel in and out a group: lanes run along the groups, and borders are left out of the sum where they are
+  /// met, without a padded copy. False when it is not of that kind.
   bool channelwise(const Places &places) {
     const graph::Value *x = plan_.node->operands[0], *w = plan_.node->operands[1];
     if (plan_.batch.empty() || !plan_.col.extent.is_const(1) || !plan_.depth[0].extent.is_const(1))
@@ -243,20 +243,20 @@ private:
     for (const ContractionWindow &window : plan_.windows)
       if (!window.tap.extent.constant() || *window.tap.extent.constant() > 16)
         return false;
-    for (const auto &result : group_.results) {
-      const std::vector<Expr> &strides = result->layout.strides;
-      if (strides.size() != plan_.index.size() || !strides[1].is_const(1))
-        return false;
-    }
     std::vector<Expr> at = places.at;
     for (size_t i = 0; i < plan_.windows.size(); ++i)
       at[i + 2] = at[i + 2] - plan_.windows[i].lower;
-    ContractionOperand a = operand(x, at);
-    const Var *group = plan_.batch[0].var;
-    if (a.flat.is_empty() || graph::stride_along(a.flat, group) != context_.integer(1))
-      return false;
-    plan_.a = a;
+    plan_.a = operand(x, at);
     plan_.b = operand(w, places.weight);
+    if (plan_.a.flat.is_empty() || graph::stride_along(plan_.a.flat, plan_.batch[0].var) != context_.integer(1)) {
+      // Channels apart in memory are brought together first.
+      std::vector<int> order(x->type.shape.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+      copy(
+          plan_.a, "turn", x->type.shape, order,
+          [&](const std::vector<Expr> &index) { return evaluator_.element(x, index); }, at);
+    }
     plan_.depth.erase(plan_.depth.begin());
     std::vector<Expr> shape, place;
     for (const ContractionWindow &window : plan_.windows) {
@@ -346,35 +346,6 @@ ContractionAxis merge(const ContractionAxis &outer, const ContractionAxis &inner
 
 ContractionPlan analyse_contraction(const graph::Node &group, Evaluator &evaluator, LoweredGroup &lowered) {
   return Analysis(group, evaluator, lowered).run();
-}
-
-void copy_rows(ContractionPlan &plan, const Evaluator &evaluator, LoweredGroup &lowered) {
-  ExprContext &context = plan.col.extent.context();
-  ContractionCopy copy;
-  copy.name = "copy";
-  copy.dtype = plan.a.dtype;
-  copy.row_padding = 64 / static_cast<int64_t>(size_of(copy.dtype));
-  copy.temporary = static_cast<int>(lowered.temporaries.size());
-  for (const auto *axes : {&plan.batch, &plan.rows, &plan.depth})
-    for (const ContractionAxis &axis : *axes)
-      if (depends_on(plan.a.flat, axis.var))
-        copy.axes.push_back(axis);
-  if (copy.axes.empty() || copy.axes.back().var != plan.depth[0].var)
-    return; // a depth of one
-  copy.element = context.load(evaluator.input_buffer(plan.a.source.index), plan.a.flat);
-  Expr row = copy.axes.back().extent + copy.row_padding, flat = context.integer(0), count = context.integer(1);
-  for (const ContractionAxis &axis : copy.axes) {
-    bool is_depth = axis.var == plan.depth[0].var;
-    flat = flat * (is_depth ? row : axis.extent) + axis.place();
-    count = count * (is_depth ? row : axis.extent);
-  }
-  Temporary temporary;
-  temporary.dtype = copy.dtype;
-  temporary.elements = count;
-  lowered.temporaries.push_back(temporary);
-  plan.a.flat = flat;
-  plan.a.source = {BufferReference::Kind::kTemporary, copy.temporary};
-  plan.copies.push_back(std::move(copy));
 }
 
 void merge_row_axes(ContractionPlan &plan) {

@@ -21,10 +21,9 @@ public:
                   const ContractionSchedule &schedule)
       : plan_(plan), schedule_(schedule), frame_(group, "depthwise"), builder_(frame_.builder()) {
     frame_.use_inputs(evaluator);
-    a_ = frame_.operand(plan.a.source.index);
-    b_ = frame_.temporary(plan.b.source.index, plan.b.dtype, false);
-    b_->is_unaliased = true;
-    b_->alignment = 64;
+    a_ =
+        plan.a.source.kind == BufferReference::Kind::kOperand ? frame_.operand(plan.a.source.index) : temporary(plan.a);
+    b_ = temporary(plan.b);
   }
 
   void run(LoweredGroup &lowered) {
@@ -55,6 +54,12 @@ private:
   };
 
   ExprContext &context() { return frame_.context(); }
+  Buffer *temporary(const ContractionOperand &operand) {
+    Buffer *buffer = frame_.temporary(operand.source.index, operand.dtype, false);
+    buffer->is_unaliased = true;
+    buffer->alignment = 64;
+    return buffer;
+  }
   Expr emit(Expr e, const VarMap &vars = {}) { return frame_.emit(e, vars); }
   Expr number(int64_t value) { return context().integer(value); }
 

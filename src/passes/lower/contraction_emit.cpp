@@ -20,7 +20,10 @@ using Kind = ContractionSchedule::Kind;
 /// memory.
 constexpr size_t kUnrolledNodes = 24;
 
+/// Of the epilogue; functions count as what they become.
 size_t count_nodes(const ContractionPlan &plan) {
+  constexpr size_t kFunctionNodes = 20;
+  size_t count = 0;
   std::vector<Expr> stack;
   for (const auto &root : plan.roots)
     stack.push_back(root.element);
@@ -30,10 +33,11 @@ size_t count_nodes(const ContractionPlan &plan) {
     stack.pop_back();
     if (!seen.emplace(e.node(), true).second)
       continue;
+    count += e.kind() >= ExprKind::kExp && e.kind() <= ExprKind::kHostCall ? kFunctionNodes : 1;
     for (int i = 0; i < e->operand_count; ++i)
       stack.push_back(e.operand(i));
   }
-  return seen.size();
+  return count;
 }
 
 class ContractionEmitter {
@@ -46,7 +50,7 @@ public:
     b_ = source(plan.b);
     accumulator_ = plan.accumulator;
     is_plain_ = plan.is_plain();
-    is_staged_ = count_nodes(plan) > kUnrolledNodes;
+    is_staged_ = is_depth() || count_nodes(plan) > kUnrolledNodes;
   }
 
   void run(LoweredGroup &lowered) {
@@ -57,12 +61,11 @@ public:
     for (size_t i = 0; i + 1 < plan_.rows.size(); ++i)
       outer_rows_ = outer_rows_ * emit(plan_.rows[i].extent);
     tiles_ = ceil_div(rows_, schedule_.rows);
-    int64_t block = schedule_.kind == Kind::kDepth ? schedule_.column_block : schedule_.cols;
     std::vector<Expr> extents;
     for (const ContractionAxis &axis : plan_.batch)
       extents.push_back(emit(axis.extent));
     Expr row_blocks = ceil_div(outer_rows_, schedule_.outer_rows), tile_blocks = ceil_div(tiles_, schedule_.row_tiles);
-    Expr panels = ceil_div(cols_, block);
+    Expr panels = ceil_div(cols_, block());
     size_t first = extents.size();
     if (schedule_.is_panel_outer)
       extents.insert(extents.end(), {panels, row_blocks, tile_blocks});
@@ -125,54 +128,66 @@ private:
     });
   }
 
-  /// The rows of tile number `tile`.
+  bool is_depth() const { return schedule_.kind == Kind::kDepth; }
+  /// Columns of a task.
+  int64_t block() const { return is_depth() ? schedule_.column_block : schedule_.cols; }
+
+  /// The rows of tile number `tile`. Its sums go through memory when the epilogue is long, so that it exists once.
   void emit_rows(const VarMap &vars, Expr tile) {
+    if (is_staged_)
+      stage_ = builder_.scratch("tile", accumulator_, schedule_.rows * block());
+    Expr count;
     if (auto extent = rows_.constant()) {
       int64_t tiles = (*extent + schedule_.rows - 1) / schedule_.rows;
       if (tiles == 0)
         return;
       int64_t low = *extent / tiles, tall = *extent % tiles;
-      auto low_tile = [&] { emit_tile(vars, tile * low + tall, low); };
-      if (tall == 0)
-        return low_tile();
-      builder_.branch(tile < number(tall), [&] { emit_tile(vars, tile * (low + 1), low + 1); }, low_tile);
-      return;
+      first_row_ = builder_.let("row", tile * low + (tall ? min(tile, number(tall)) : number(0)));
+      count = number(low);
+      if (tall) {
+        Expr is_tall = tile < number(tall);
+        count = select(is_tall, number(low + 1), count);
+        builder_.branch(
+            is_tall, [&] { emit_tile(vars, number(0), low + 1); }, [&] { emit_tile(vars, number(0), low); });
+      } else {
+        emit_tile(vars, number(0), low);
+      }
+    } else {
+      first_row_ = builder_.let("row", tile * schedule_.rows);
+      count = builder_.let("rows", min(number(schedule_.rows), rows_ - first_row_));
+      builder_.branch(
+          number(schedule_.rows) <= count, [&] { emit_tile(vars, number(0), schedule_.rows); },
+          [&] {
+            int64_t height = 1;
+            while (height * 2 < schedule_.rows)
+              height *= 2;
+            for (; height >= 1 && schedule_.rows > 1; height /= 2)
+              builder_.branch(eq(floor_mod(floor_div(count, height), 2), number(1)), [&] {
+                emit_tile(vars, builder_.let("part", count - floor_mod(count, 2 * height)), height);
+              });
+          });
     }
-    Expr first = tile * schedule_.rows;
-    Expr rest = rows_ - first;
-    builder_.branch(
-        number(schedule_.rows) <= rest, [&] { emit_tile(vars, first, schedule_.rows); },
-        [&] {
-          int64_t height = 1;
-          while (height * 2 < schedule_.rows)
-            height *= 2;
-          if (schedule_.rows == 1)
-            return;
-          Expr left = builder_.let("left", rest);
-          for (; height >= 1; height /= 2)
-            builder_.branch(eq(floor_mod(floor_div(left, height), 2), number(1)),
-                            [&] { emit_tile(vars, first + (left - floor_mod(left, 2 * height)), height); });
-        });
+    if (is_staged_)
+      builder_.serial("r", number(0), count, 1,
+                      [&](Expr row) { emit_row(vars, stage_, row, row * block(), panel_ * block(), block(), true); });
   }
 
-  void emit_tile(VarMap vars, Expr first_row, int64_t height) {
-    first_row_ = builder_.let("row", first_row);
+  /// `height` rows, `start` rows below the first of the tile.
+  void emit_tile(VarMap vars, Expr start, int64_t height) {
+    start_ = start;
     height_ = height;
-    if (schedule_.kind == Kind::kDepth)
+    if (is_depth())
       return emit_depth_tile(vars);
-    Expr column = panel_ * schedule_.cols;
-    Buffer *acc = builder_.registers("acc", accumulator_, height * schedule_.cols);
-    clear(acc, height * schedule_.cols);
+    int64_t cols = schedule_.cols;
+    Expr column = panel_ * cols;
+    Buffer *acc = builder_.registers("acc", accumulator_, height * cols);
+    clear(acc, height * cols);
     loop_over_depth(vars, 0, [&] { contract_columns(vars, acc, column); });
-    if (!is_staged_) {
+    if (is_staged_)
+      each_vector(height * cols, [&](Expr at) { builder_.store(stage_, start * cols + at, context().load(acc, at)); });
+    else
       builder_.unroll("r", height,
-                      [&](Expr row) { emit_row(vars, acc, row, row * schedule_.cols, column, schedule_.cols); });
-      return;
-    }
-    Buffer *tile = builder_.scratch("tile", accumulator_, height * schedule_.cols);
-    each_vector(height * schedule_.cols, [&](Expr at) { builder_.store(tile, at, context().load(acc, at)); });
-    builder_.serial("r", number(0), number(height), 1,
-                    [&](Expr row) { emit_row(vars, tile, row, row * schedule_.cols, column, schedule_.cols); });
+                      [&](Expr row) { emit_row(vars, acc, start + row, row * cols, column, cols, false); });
   }
 
   void each_vector(int64_t elements, const std::function<void(Expr)> &body) {
@@ -195,7 +210,7 @@ private:
   }
 
   Expr a_index(VarMap vars, Expr row, Expr k) {
-    vars[plan_.rows.back().var] = first_row_ + row;
+    vars[plan_.rows.back().var] = first_row_ + start_ + row;
     vars[plan_.depth.back().var] = k;
     return emit(plan_.a.flat, vars);
   }
@@ -257,16 +272,17 @@ private:
     });
   }
 
-  /// Results of one row of a tile: element `start + c` of `tile` is that of column `column + c`.
-  void emit_row(VarMap vars, const Buffer *tile, Expr row, Expr start, Expr column, int64_t cols) {
+  /// Results of one row of a tile: element `start + c` of `sums` is that of column `column + c`.
+  void emit_row(VarMap vars, const Buffer *sums, Expr row, Expr start, Expr column, int64_t cols, bool is_loop) {
     vars[plan_.rows.back().var] = first_row_ + row;
     int width = schedule_.width;
-    builder_.unroll("u", cols / width, [&](Expr u) {
+    auto kind = is_loop ? loop::For::Kind::kSerial : loop::For::Kind::kUnroll;
+    builder_.loop(kind, "u", number(0), number(cols / width), 1, 1, [&](Expr u) {
       Expr left = cols_ - column - u * width;
       builder_.vector("v", min(number(width), left), width, [&](Expr lane) {
         VarMap all = vars;
         all[plan_.col.var] = column + u * width + lane;
-        all[plan_.value] = cast(context().load(tile, start + u * width + lane), plan_.value->dtype);
+        all[plan_.value] = cast(context().load(sums, start + u * width + lane), plan_.value->dtype);
         for (const auto &check : plan_.checks)
           builder_.check(emit(check.condition, all), check.status);
         for (const auto &root : plan_.roots)
@@ -275,12 +291,10 @@ private:
     });
   }
 
-  /// Columns in groups of `schedule.cols`, each accumulator a vector of partial sums; then the epilogue over all of the
-  /// block.
+  /// Columns in groups of `schedule.cols`, each accumulator a vector of partial sums.
   void emit_depth_tile(VarMap &vars) {
-    int64_t block = schedule_.column_block, cols = schedule_.cols, width = schedule_.width;
+    int64_t block = schedule_.column_block, cols = schedule_.cols, width = schedule_.depth_width;
     Expr first = panel_ * block;
-    Buffer *sums = builder_.scratch("sums", accumulator_, height_ * block);
     builder_.serial("j", number(0), min(number(block), cols_ - first), cols, [&](Expr j) {
       int64_t count = height_ * cols;
       Buffer *acc = builder_.registers("acc", accumulator_, count * width);
@@ -288,28 +302,31 @@ private:
       loop_over_depth(vars, 0, [&] {
         TileContract contract = tile(acc, static_cast<int>(cols), emit(plan_.depth.back().extent));
         contract.lanes = TileContract::Lanes::kDepth;
+        contract.width = schedule_.depth_width;
         Expr k = context().var(contract.k);
         contract.a_index = a_index(vars, context().var(contract.row), k);
         contract.b_index = b_index(vars, first + j, context().var(contract.col), k);
-        contract.b_col_limit = cols_ - first - j;
+        if (cols > 1)
+          contract.b_col_limit = cols_ - first - j;
         contract.prefetch_distance = schedule_.prefetch;
         builder_.contract(std::move(contract));
       });
       builder_.unroll("s", count, [&](Expr s) {
-        for (int64_t half = width / 2; half >= 1; half /= 2)
-          builder_.vector("v", number(half), static_cast<int>(half), [&](Expr lane) {
-            Expr at = s * width + lane;
-            builder_.store(acc, at, context().load(acc, at) + context().load(acc, at + half));
-          });
+        for (int64_t half = width / 2; half >= 1; half /= 2) {
+          auto lanes = std::min<int64_t>(half, schedule_.width);
+          for (int64_t start = 0; start < half; start += lanes)
+            builder_.vector("v", number(lanes), static_cast<int>(lanes), [&](Expr lane) {
+              Expr at = s * width + start + lane;
+              builder_.store(acc, at, context().load(acc, at) + context().load(acc, at + half));
+            });
+        }
       });
       builder_.unroll("r", height_, [&](Expr row) {
         builder_.unroll("c", cols, [&](Expr col) {
-          builder_.store(sums, row * block + j + col, context().load(acc, (row * cols + col) * width));
+          builder_.store(stage_, (start_ + row) * block + j + col, context().load(acc, (row * cols + col) * width));
         });
       });
     });
-    builder_.serial("r", number(0), number(height_), 1,
-                    [&](Expr row) { emit_row(vars, sums, row, row * block, first, block); });
   }
 
   const ContractionPlan &plan_;
@@ -320,8 +337,10 @@ private:
   DType accumulator_ = DType::kF32;
   bool is_plain_ = true, is_staged_ = false;
   Expr rows_, cols_, outer_rows_, tiles_, panel_;
+  Buffer *stage_ = nullptr;
   Expr first_row_;     // of the tile being emitted
-  int64_t height_ = 0; // likewise
+  Expr start_;         // row of the tile that is emitted now
+  int64_t height_ = 0; // rows from there
 };
 
 } // namespace

@@ -68,8 +68,6 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
   int64_t inner_hint = 1;
   for (size_t i = 0; i < rank; ++i) {
     Expr extent = frame.emit(copy.axes[i].extent);
-    if (i + 1 == rank)
-      extent = extent + copy.row_padding;
     if (i < outer) {
       extents.push_back(extent);
     } else {
@@ -89,7 +87,7 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
     Expr base = task * inner_elements;
     loop_over(frame, middle, 0, vars, [&] {
       Expr extent = rank > 0 ? frame.emit(copy.axes.back().extent) : context.integer(1);
-      Expr row = middle.empty() ? base : base + vars.at(middle[0].var) * (extent + copy.row_padding);
+      Expr row = middle.empty() ? base : base + vars.at(middle[0].var) * extent;
       builder.serial("j", context.integer(0), extent, width, [&](Expr j) {
         builder.vector("v", min(context.integer(width), extent - j), width, [&](Expr lane) {
           VarMap all = vars;
@@ -148,6 +146,8 @@ void emit_pack(const graph::Node &group, Evaluator &evaluator, ContractionPlan &
       std::max<int64_t>(1, hint_of(panel_rows).value_or(256)) * row * static_cast<int64_t>(size_of(b.dtype));
   frame.kernel().grain = std::max<int64_t>(1, kClaimBytes / panel_bytes);
 
+  std::optional<Expr> depth_stride = b.flat ? graph::stride_along(b.flat, inner.var) : std::nullopt;
+  bool turns = depth_stride && depth_stride->is_const(1) && hint_of(inner.extent).value_or(64) >= 16;
   builder.task("t", product(context, extents), [&](Expr task) {
     VarMap vars;
     std::vector<Expr> places = split(builder, task, extents);
@@ -175,16 +175,49 @@ void emit_pack(const graph::Node &group, Evaluator &evaluator, ContractionPlan &
         });
       }
     };
+    // Where depths of a column lie side by side, a block of each column is read as a vector into scratch memory, and
+    // turned there.
+    auto turn_panel = [&](Expr place) {
+      constexpr int64_t kBlock = 16, kRow = kBlock + 1; // an odd distance: no two columns in one bank
+      Buffer *block = builder.scratch("block", b.dtype, cols * kRow);
+      builder.serial("k", context.integer(0), depth, kBlock, [&](Expr k) {
+        Expr depths = min(context.integer(kBlock), depth - k);
+        builder.serial("c", context.integer(0), min(context.integer(cols), n - column), 1, [&](Expr c) {
+          builder.vector("v", depths, kBlock, [&](Expr lane) {
+            VarMap all = vars;
+            all[plan.col.var] = column + c;
+            all[inner.var] = k + lane;
+            builder.store(block, c * kRow + lane, frame.emit(element, all));
+          });
+        });
+        builder.serial("g", context.integer(0), ceil_div(depths, pack), 1, [&](Expr g) {
+          for (int64_t start = 0; start < row; start += width) {
+            int lanes = static_cast<int>(std::min<int64_t>(width, row - start));
+            builder.vector("v", context.integer(lanes), lanes, [&](Expr lane) {
+              Expr at = lane + start, col = floor_div(at, pack);
+              Expr value = context.load(block, col * kRow + g * pack + floor_mod(at, pack));
+              value = select(column + col < n, value, value.like(0));
+              builder.store(target, base + ((place * frame.emit(groups) + floor_div(k, pack) + g) * row + at), value);
+            });
+          }
+        });
+      });
+    };
     auto pack_panel = [&](bool is_full) {
       loop_over(frame, outer, 0, vars, [&] {
         Expr place = context.integer(0);
         for (const ContractionAxis &axis : outer)
           place = place * frame.emit(axis.extent) + vars.at(axis.var);
+        if (turns)
+          return turn_panel(place);
         builder.serial("k", context.integer(0), frame.emit(groups), 1,
                        [&](Expr k) { pack_row(k, base + (place * frame.emit(groups) + k) * row, is_full); });
       });
     };
-    builder.branch(context.integer(cols) <= n - column, [&] { pack_panel(true); }, [&] { pack_panel(false); });
+    if (turns)
+      pack_panel(true);
+    else
+      builder.branch(context.integer(cols) <= n - column, [&] { pack_panel(true); }, [&] { pack_panel(false); });
   });
   frame.finish(lowered);
   lowered.calls.back().is_bind = b.is_static;
