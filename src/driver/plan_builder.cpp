@@ -169,7 +169,9 @@ void PlanBuilder::describe_outputs() {
     OXYFUEL_CHECK(view, "a result that is not strided memory");
     output.dtype = value->type.dtype;
     output.shape = slots(value->type.shape);
-    output.strides = slots(view->strides);
+    // Where an extent is 1 the stride means nothing to kernels, but the caller sees it.
+    const std::vector<Expr> &expected = graph_.output_layouts[i].strides;
+    output.strides = slots(expected.empty() ? view->strides : expected);
     output.offset = slot(view->offset);
     graph::Value *base = view->base;
     if (!base->producer) {
