@@ -171,7 +171,7 @@ double number_at(const std::string &dtype, const void *data, int64_t i) {
                         : static_cast<double>(float_from_bf16(static_cast<const uint16_t *>(data)[i]));
 }
 
-enum class Form { kLinear, kProduct, kGelu };
+enum class Form { kLinear, kProduct, kGelu, kGradient, kScores };
 
 /// Largest error of some elements against double, relative to the sum of magnitudes.
 double matrix_error(int64_t m, int64_t n, int64_t k, Form form, const std::string &dtype, Program &program) {
@@ -197,7 +197,8 @@ double matrix_error(int64_t m, int64_t n, int64_t k, Form form, const std::strin
   return worst;
 }
 
-/// kLinear, kGelu: x [m, k] times a weight [n, k] transposed, plus a bias; kProduct: x [m, k] times y [k, n].
+/// kLinear, kGelu: x [m, k] times a weight [n, k] transposed, plus a bias. Products of two activations: kProduct x [m,
+/// k] times y [k, n], kGradient x [k, m] transposed times y, kScores x times y [n, k] transposed.
 Case matrix(const std::string &name, int64_t m, int64_t n, int64_t k, Form form = Form::kLinear,
             const std::string &dtype = "f32") {
   auto type = [&](const std::vector<int64_t> &sizes) { return dtype + "[" + list(sizes) + "]"; };
@@ -207,6 +208,17 @@ Case matrix(const std::string &name, int64_t m, int64_t n, int64_t k, Form form 
   c.bytes = static_cast<double>(n * k) * (dtype == "f32" ? 4 : 2);
   c.error = [=](Program &program) { return matrix_error(m, n, k, form, dtype, program); };
   std::string out = type({m, n});
+  if (form == Form::kGradient || form == Form::kScores) {
+    bool is_first = form == Form::kGradient; // the operand that is read transposed
+    c.error = {};
+    c.name = (is_first ? "gradient " : "scores ") + c.name;
+    c.text = "graph @main(%x: " + type(is_first ? std::vector{k, m} : std::vector{m, k}) +
+             ", %y: " + type(is_first ? std::vector{k, n} : std::vector{n, k}) +
+             ") {\n%t: " + type(is_first ? std::vector{m, k} : std::vector{k, n}) + " = permute(" +
+             (is_first ? "%x" : "%y") + ") {dims = [1, 0]}\n%0: " + out + " = matmul(" +
+             (is_first ? "%t, %y" : "%x, %t") + ")\nreturn %0\n}";
+    return c;
+  }
   if (form == Form::kProduct) {
     c.text = "graph @main(%x: " + type({m, k}) + ", %w: " + type({k, n}) + ") {\n%0: " + out +
              " = matmul(%x, %w)\nreturn %0\n}";
@@ -216,6 +228,15 @@ Case matrix(const std::string &name, int64_t m, int64_t n, int64_t k, Form form 
            ") {\n%t: " + type({k, n}) + " = permute(%w) {dims = [1, 0]}\n%0: " + out + " = matmul(%x, %t)\n%1: " + out +
            " = add(%0, %b)\n";
   c.text += form == Form::kGelu ? "%2: " + out + " = gelu(%1) {approximate = \"none\"}\nreturn %2\n}" : "return %1\n}";
+  return c;
+}
+
+/// The same with a number of rows that is not known when compiling.
+Case symbolic(Case c, int64_t rows) {
+  std::string number = "[" + std::to_string(rows) + ", ";
+  for (size_t at = 0; (at = c.text.find(number, at)) != std::string::npos;)
+    c.text.replace(at, number.size(), "[s0, ");
+  c.text.insert(c.text.find(") {\n") + 1, " symbols(s0 in [2, 100000) hint " + std::to_string(rows) + ")");
   return c;
 }
 
@@ -299,6 +320,14 @@ std::vector<Case> cases() {
       matrix("token", 1, 768, 768),
       matrix("token", 1, 2304, 768, Form::kProduct),
       matrix("token", 1, 768, 3072, Form::kProduct),
+      matrix("train", 768, 768, 128, Form::kGradient),
+      matrix("train", 3072, 768, 512, Form::kGradient),
+      matrix("train", 128, 768, 3072, Form::kProduct),
+      matrix("train", 512, 3072, 768, Form::kProduct),
+      matrix("train", 128, 128, 64, Form::kScores),
+      matrix("train", 1024, 1024, 64, Form::kScores),
+      symbolic(matrix("dynamic", 128, 3072, 768), 128),
+      symbolic(matrix("dynamic", 13, 3072, 768), 13),
       matrix("odd", 127, 1000, 333),
       matrix("small", 64, 64, 64, Form::kProduct),
       matrix("bf16", 128, 3072, 768, Form::kLinear, "bf16"),

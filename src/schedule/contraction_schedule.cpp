@@ -21,8 +21,10 @@ constexpr int kSetPlaces = 6;
 /// Floating-point operations of a task: some tens of microseconds on one core, so that a thread that loses its core
 /// costs little.
 constexpr int64_t kTaskFlops = 6'000'000;
+/// Small problems are cut into about as many tasks, of at least so much work.
+constexpr int64_t kFewestTasks = 16, kLeastTaskFlops = 300'000;
 /// Least work of one claim: some microseconds.
-constexpr int64_t kClaimFlops = 1'000'000;
+constexpr int64_t kClaimFlops = 600'000;
 /// Bytes of B that a task of a memory-bound contraction reads, likewise.
 constexpr int64_t kTaskBytes = 256 << 10;
 
@@ -34,10 +36,12 @@ struct Tile {
 
 /// Half a cycle a fused multiply-add (two a cycle), but no less than their latency of four and a little; a tile of
 /// `rows` x `vectors` registers needs that many accumulators, a register for each vector of B and one for the broadcast
-/// element of A. What starts and ends a tile costs about as much as a few steps of depth.
-double tile_cycles(int rows, int vectors, double depth) {
+/// element of A. What starts and ends a tile costs about as much as a few steps of depth. A line of B from the second
+/// cache costs a little.
+constexpr double kLineCycles = 0.1;
+double tile_cycles(int rows, int vectors, int vector_bytes, double depth) {
   double step = std::max({rows * vectors * 0.5, (rows + vectors) * 0.5, 5.0});
-  return step * depth + 20 + 2.0 * rows * vectors;
+  return (step + vectors * vector_bytes * kLineCycles / 64) * depth + 20 + 2.0 * rows * vectors;
 }
 
 Tile choose_tile(const ContractionProblem &problem, const Machine &machine, int lanes) {
@@ -50,8 +54,10 @@ Tile choose_tile(const ContractionProblem &problem, const Machine &machine, int 
     rows = std::min(rows, rows_collide && problem.rows > 8 ? kSetPlaces : 14);
     int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), rows);
     int64_t low = problem.rows / tiles, high_tiles = problem.rows - low * tiles;
-    double cycles = static_cast<double>(tiles - high_tiles) * tile_cycles(static_cast<int>(low), vectors, depth) +
-                    static_cast<double>(high_tiles) * tile_cycles(static_cast<int>(low) + 1, vectors, depth);
+    double cycles =
+        static_cast<double>(tiles - high_tiles) *
+            tile_cycles(static_cast<int>(low), vectors, machine.vector_bytes, depth) +
+        static_cast<double>(high_tiles) * tile_cycles(static_cast<int>(low) + 1, vectors, machine.vector_bytes, depth);
     cycles *= static_cast<double>(ceil_div(problem.cols, int64_t{vectors} * lanes));
     if (least == 0 || cycles < least) {
       least = cycles;
@@ -71,7 +77,9 @@ void choose_tasks(ContractionSchedule &schedule, const ContractionProblem &probl
   // Rows of A that stay in half of the second cache while panels of B pass by.
   int64_t row_bytes = std::max<int64_t>(1, problem.depth * problem.element_bytes);
   int64_t most = std::max<int64_t>(1, machine.l2_bytes / 2 / row_bytes / schedule.rows);
-  int64_t wanted = std::max<int64_t>(1, std::min(kTaskFlops / tile_flops, std::max<int64_t>(most, 4)));
+  int64_t flops = tile_flops * tiles * panels * problem.outer_rows * problem.batches;
+  int64_t task = std::clamp(flops / kFewestTasks, kLeastTaskFlops, kTaskFlops);
+  int64_t wanted = std::max<int64_t>(1, std::min(task / tile_flops, std::max<int64_t>(most, 4)));
   int64_t blocks = ceil_div(tiles, wanted);
   schedule.row_tiles = ceil_div(tiles, blocks);
   schedule.outer_rows = 1;
@@ -114,7 +122,11 @@ ContractionSchedule choose_depth(const ContractionProblem &problem, const Machin
 
 } // namespace
 
-ContractionSchedule choose(const ContractionProblem &problem, const Machine &machine) {
+ContractionSchedule choose(const ContractionProblem &given, const Machine &machine) {
+  ContractionProblem problem = given;
+  for (int64_t *extent :
+       {&problem.batches, &problem.outer_rows, &problem.rows, &problem.cols, &problem.outer_depth, &problem.depth})
+    *extent = std::max<int64_t>(1, *extent); // an empty product takes any schedule
   int lanes = std::max(1, machine.lanes(std::max(4, problem.accumulator_bytes)));
   int64_t rows = problem.rows * problem.outer_rows;
   if (problem.is_channelwise) {
@@ -137,8 +149,10 @@ ContractionSchedule choose(const ContractionProblem &problem, const Machine &mac
   ContractionSchedule schedule;
   schedule.width = lanes;
   bool reads_columns = problem.can_read_b && problem.b_col_stride == 1;
-  // Packing reads and writes all of B once, at about the cost of 16 rows of products; panels save a little on each row.
-  bool packs_cheaply = problem.is_packed_ahead ? rows > few : rows >= 96 && problem.depth >= 32;
+  // Packing reads and writes all of B once, which a panel's shorter strides give back over some hundred rows, and pairs
+  // of bfloat16 at once.
+  bool has_dot = problem.is_bfloat16 && machine.has_bfloat16_dot && problem.a_depth_stride == 1;
+  bool packs_cheaply = problem.is_packed_ahead ? rows > few : rows >= (has_dot ? 32 : 256) && problem.depth >= 32;
   schedule.kind = reads_columns && !packs_cheaply ? Kind::kDirect : Kind::kPacked;
   if (!problem.is_plain) {
     schedule.rows = static_cast<int>(std::min<int64_t>(2, std::max<int64_t>(1, problem.rows)));
@@ -150,8 +164,7 @@ ContractionSchedule choose(const ContractionProblem &problem, const Machine &mac
     if (problem.rows <= 2 && problem.cols >= 8 * lanes) // whole cache lines of B, several at a time
       schedule.cols = 4 * lanes;
     schedule.unroll = schedule.rows * (schedule.cols / lanes) <= 8 ? 4 : 2;
-    if (schedule.kind == Kind::kPacked && problem.is_bfloat16 && problem.a_depth_stride == 1)
-      schedule.depth_pack = machine.has_bfloat16_dot ? 2 : 1;
+    schedule.depth_pack = schedule.kind == Kind::kPacked && has_dot ? 2 : 1;
   }
   choose_tasks(schedule, problem, machine);
   if (schedule.kind == Kind::kPacked && problem.is_packed_ahead && problem.is_plain)

@@ -50,7 +50,10 @@ public:
     b_ = source(plan.b);
     accumulator_ = plan.accumulator;
     is_plain_ = plan.is_plain();
-    is_staged_ = is_depth() || count_nodes(plan) > kUnrolledNodes;
+    is_staged_ = is_depth() || count_nodes(plan) > kUnrolledNodes ||
+                 std::any_of(plan.roots.begin(), plan.roots.end(), [&](const auto &root) {
+                   return stride_in(root.store_index, plan.col.var) != 1; // a store of each lane for itself is long too
+                 });
   }
 
   void run(LoweredGroup &lowered) {
