@@ -250,6 +250,33 @@ Case convolution(const std::string &name, int64_t channels, int64_t size, int64_
   };
   std::string result = type(outputs, out);
   Case c;
+  c.error = [=](Program &program) {
+    auto place = [&](int64_t channel, int64_t y, int64_t x, int64_t count, int64_t extent) {
+      return is_last ? (y * extent + x) * count + channel : (channel * extent + y) * extent + x;
+    };
+    double worst = 0;
+    std::mt19937 random(5);
+    auto draw = [&](int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); };
+    for (int i = 0; i < 300; ++i) {
+      int64_t o = draw(outputs), y = draw(out), x = i % 3 == 0 ? (out - 1) * (i & 1) : draw(out);
+      int64_t per_group = channels / groups, first = o / (outputs / groups) * per_group;
+      double sum = number_at(dtype, program.operand(2), o), scale = 1;
+      for (int64_t channel = 0; channel < per_group; ++channel)
+        for (int64_t tap = 0; tap < kernel * kernel; ++tap) {
+          int64_t from_y = y * stride + tap / kernel - padding, from_x = x * stride + tap % kernel - padding;
+          if (from_y < 0 || from_x < 0 || from_y >= size || from_x >= size)
+            continue;
+          double product =
+              number_at(dtype, program.operand(0), place(first + channel, from_y, from_x, channels, size)) *
+              number_at(dtype, program.operand(1), (o * per_group + channel) * kernel * kernel + tap);
+          sum += product;
+          scale += std::abs(product);
+        }
+      double found = number_at(dtype, program.result(), place(o, y, x, outputs, out));
+      worst = std::max(worst, std::abs(found - std::max(0.0, sum)) / scale);
+    }
+    return worst;
+  };
   c.name = name + " " + std::to_string(channels) + "x" + std::to_string(size) + " to " + std::to_string(outputs) +
            ", " + std::to_string(kernel) + "/" + std::to_string(stride) + (groups > 1 ? " grouped" : "") +
            (is_last ? "" : " first");
@@ -349,6 +376,8 @@ std::vector<Case> cases() {
       convolution("mobile", 144, 56, 144, 3, 2, 144),
       convolution("mobile", 384, 14, 384, 3, 1, 384),
       convolution("mobile", 960, 7, 960, 3, 1, 960),
+      convolution("grouped", 128, 28, 128, 3, 1, 8),
+      convolution("bf16", 64, 56, 64, 3, 1, 1, true, "bf16"),
       convolution("mobile first", 384, 14, 384, 3, 1, 384, false),
   };
 }

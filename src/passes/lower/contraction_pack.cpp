@@ -102,135 +102,167 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
   lowered.calls.back().is_bind = copy.is_static;
 }
 
+namespace {
+
+/// The kernel that packs B, and where its elements lie afterwards.
+class PanelPacker {
+public:
+  PanelPacker(const graph::Node &group, Evaluator &evaluator, ContractionPlan &plan,
+              const ContractionSchedule &schedule, const Machine &machine)
+      : plan_(plan), b_(plan.b), inner_(plan.depth.back()), outer_(plan.depth.begin(), plan.depth.end() - 1),
+        pack_(schedule.depth_pack), cols_(schedule.cols), row_(int64_t{cols_} * pack_), frame_(group, "pack"),
+        builder_(frame_.builder()), element_(evaluator.element(b_.value, b_.index)) {
+    frame_.use_inputs(evaluator);
+    width_ = std::max(1, machine.lanes(std::max<int64_t>(4, static_cast<int64_t>(size_of(b_.dtype)))));
+    // Panels of batches that share B exist once.
+    for (const ContractionAxis &axis : plan.batch)
+      if (std::any_of(b_.index.begin(), b_.index.end(), [&](Expr e) { return depends_on(e, axis.var); }))
+        batch_.push_back(axis);
+    panels_ = ceil_div(plan.col.extent, cols_);
+    groups_ = panel_rows_ = ceil_div(inner_.extent, pack_);
+    for (const ContractionAxis &axis : outer_)
+      panel_rows_ = panel_rows_ * axis.extent;
+    std::optional<Expr> stride = b_.flat ? graph::stride_along(b_.flat, inner_.var) : std::nullopt;
+    turns_ = stride && stride->is_const(1) && hint_of(inner_.extent).value_or(64) >= 16;
+  }
+
+  void run(LoweredGroup &lowered) {
+    Temporary temporary;
+    temporary.dtype = b_.dtype;
+    temporary.elements = panels_ * panel_rows_ * row_;
+    for (const ContractionAxis &axis : batch_)
+      temporary.elements = temporary.elements * axis.extent;
+    temporary.is_bound = b_.is_static;
+    int index = static_cast<int>(lowered.temporaries.size());
+    lowered.temporaries.push_back(temporary);
+    target_ = own_temporary(frame_, index, b_.dtype, true);
+
+    std::vector<Expr> extents;
+    for (const ContractionAxis &axis : batch_)
+      extents.push_back(frame_.emit(axis.extent));
+    extents.push_back(frame_.emit(panels_));
+    n_ = frame_.emit(plan_.col.extent);
+    depth_ = frame_.emit(inner_.extent);
+    int64_t bytes = hint_of(panel_rows_).value_or(256) * row_ * static_cast<int64_t>(size_of(b_.dtype));
+    frame_.kernel().grain = std::max<int64_t>(1, kClaimBytes / std::max<int64_t>(1, bytes));
+    builder_.task("t", product(context(), extents), [&](Expr task) {
+      std::vector<Expr> places = split(builder_, task, extents);
+      for (size_t i = 0; i < batch_.size(); ++i)
+        vars_[batch_[i].var] = places[i];
+      column_ = builder_.let("n", places.back() * cols_);
+      base_ = task * (frame_.emit(panel_rows_) * row_);
+      if (turns_)
+        return pack_panel(true);
+      builder_.branch(number(cols_) <= n_ - column_, [&] { pack_panel(true); }, [&] { pack_panel(false); });
+    });
+    frame_.finish(lowered);
+    lowered.calls.back().is_bind = b_.is_static;
+    point_to_panels(index);
+  }
+
+private:
+  ExprContext &context() { return frame_.context(); }
+  Expr number(int64_t value) { return context().integer(value); }
+
+  void pack_panel(bool is_full) {
+    loop_over(frame_, outer_, 0, vars_, [&] {
+      Expr place = number(0);
+      for (const ContractionAxis &axis : outer_)
+        place = place * frame_.emit(axis.extent) + vars_.at(axis.var);
+      if (turns_)
+        return turn(place);
+      Expr groups = frame_.emit(groups_);
+      builder_.serial("k", number(0), groups, 1,
+                      [&](Expr k) { pack_row(k, base_ + (place * groups + k) * row_, is_full); });
+    });
+  }
+
+  /// Vectors of one row of a panel: `f(start, lanes)`.
+  void each_vector(const std::function<void(int64_t, int)> &f) {
+    for (int64_t start = 0; start < row_; start += width_)
+      f(start, static_cast<int>(std::min<int64_t>(width_, row_ - start)));
+  }
+
+  /// One row of a panel: the columns of `pack` depths. Depths past the end of a group repeat the last one; nobody reads
+  /// them.
+  void pack_row(Expr group, Expr target_row, bool is_full) {
+    each_vector([&](int64_t start, int lanes) {
+      if (!is_full)
+        builder_.vector("z", number(lanes), lanes, [&](Expr lane) {
+          builder_.store(target_, target_row + start + lane, context().constant(0, b_.dtype));
+        });
+      Expr valid = is_full ? number(lanes) : max(number(0), min(number(lanes), (n_ - column_) * pack_ - start));
+      builder_.vector("v", valid, lanes, [&](Expr lane) {
+        VarMap all = vars_;
+        Expr place = lane + start;
+        all[plan_.col.var] = column_ + floor_div(place, pack_);
+        all[inner_.var] = pack_ == 1 ? group : min(group * pack_ + floor_mod(place, pack_), depth_ - 1);
+        builder_.store(target_, target_row + place, frame_.emit(element_, all));
+      });
+    });
+  }
+
+  /// Where depths of a column lie side by side, a block of each column is read as a vector into scratch memory, and
+  /// turned there.
+  void turn(Expr place) {
+    constexpr int64_t kBlock = 16, kRow = kBlock + 1; // an odd distance: no two columns in one bank
+    Buffer *block = builder_.scratch("block", b_.dtype, cols_ * kRow);
+    builder_.serial("k", number(0), depth_, kBlock, [&](Expr k) {
+      Expr depths = min(number(kBlock), depth_ - k);
+      builder_.serial("c", number(0), min(number(cols_), n_ - column_), 1, [&](Expr c) {
+        builder_.vector("v", depths, kBlock, [&](Expr lane) {
+          VarMap all = vars_;
+          all[plan_.col.var] = column_ + c;
+          all[inner_.var] = k + lane;
+          builder_.store(block, c * kRow + lane, frame_.emit(element_, all));
+        });
+      });
+      builder_.serial("g", number(0), ceil_div(depths, pack_), 1, [&](Expr g) {
+        Expr target_row = base_ + (place * frame_.emit(groups_) + floor_div(k, pack_) + g) * row_;
+        each_vector([&](int64_t start, int lanes) {
+          builder_.vector("v", number(lanes), lanes, [&](Expr lane) {
+            Expr at = lane + start, col = floor_div(at, pack_);
+            Expr value = context().load(block, col * kRow + g * pack_ + floor_mod(at, pack_));
+            builder_.store(target_, target_row + at, select(column_ + col < n_, value, value.like(0)));
+          });
+        });
+      });
+    });
+  }
+
+  /// From here on B is read by panels; its place is that of column 0 of the panel of `col`, in groups.
+  void point_to_panels(int index) {
+    Expr place = plan_.col.extent.context().integer(0);
+    for (const ContractionAxis &axis : batch_)
+      place = place * axis.extent + axis.place();
+    place = place * panels_ + floor_div(plan_.col.place(), cols_);
+    for (const ContractionAxis &axis : outer_)
+      place = place * axis.extent + axis.place();
+    b_.flat = (place * groups_ + inner_.place()) * cols_;
+    b_.source = {BufferReference::Kind::kTemporary, index};
+  }
+
+  ContractionPlan &plan_;
+  ContractionOperand &b_;
+  const ContractionAxis &inner_;
+  std::vector<ContractionAxis> outer_, batch_;
+  int pack_, cols_;
+  int64_t row_; ///< elements of a row of a panel
+  int width_ = 1;
+  KernelFrame frame_;
+  loop::Builder &builder_;
+  Expr element_, panels_, groups_, panel_rows_; ///< in the program's context
+  bool turns_ = false;
+  Buffer *target_ = nullptr;
+  Expr n_, depth_, column_, base_; ///< in the kernel
+  VarMap vars_;
+};
+
+} // namespace
+
 void emit_pack(const graph::Node &group, Evaluator &evaluator, ContractionPlan &plan,
                const ContractionSchedule &schedule, const Machine &machine, LoweredGroup &lowered) {
-  ContractionOperand &b = plan.b;
-  Expr element = evaluator.element(b.value, b.index);
-  KernelFrame frame(group, "pack");
-  frame.use_inputs(evaluator);
-  loop::Builder &builder = frame.builder();
-  ExprContext &context = frame.context();
-  int pack = schedule.depth_pack, cols = schedule.cols;
-  int64_t row = int64_t{cols} * pack;
-
-  // Panels of batches that share B exist once.
-  std::vector<ContractionAxis> batch;
-  for (const ContractionAxis &axis : plan.batch)
-    if (std::any_of(b.index.begin(), b.index.end(), [&](Expr e) { return depends_on(e, axis.var); }))
-      batch.push_back(axis);
-  ExprContext &program = plan.col.extent.context();
-  std::vector<ContractionAxis> outer(plan.depth.begin(), plan.depth.end() - 1);
-  const ContractionAxis &inner = plan.depth.back();
-  Expr panels = ceil_div(plan.col.extent, cols), groups = ceil_div(inner.extent, pack);
-  Expr panel_rows = groups, count = program.integer(1);
-  for (const ContractionAxis &axis : outer)
-    panel_rows = panel_rows * axis.extent;
-  for (const ContractionAxis &axis : batch)
-    count = count * axis.extent;
-
-  Temporary temporary;
-  temporary.dtype = b.dtype;
-  temporary.elements = count * panels * panel_rows * row;
-  temporary.is_bound = b.is_static;
-  int index = static_cast<int>(lowered.temporaries.size());
-  lowered.temporaries.push_back(temporary);
-  Buffer *target = own_temporary(frame, index, b.dtype, true);
-
-  std::vector<Expr> extents;
-  for (const ContractionAxis &axis : batch)
-    extents.push_back(frame.emit(axis.extent));
-  extents.push_back(frame.emit(panels));
-  Expr n = frame.emit(plan.col.extent), depth = frame.emit(inner.extent);
-  int width = std::max(1, machine.lanes(std::max<int64_t>(4, static_cast<int64_t>(size_of(b.dtype)))));
-  int64_t panel_bytes =
-      std::max<int64_t>(1, hint_of(panel_rows).value_or(256)) * row * static_cast<int64_t>(size_of(b.dtype));
-  frame.kernel().grain = std::max<int64_t>(1, kClaimBytes / panel_bytes);
-
-  std::optional<Expr> depth_stride = b.flat ? graph::stride_along(b.flat, inner.var) : std::nullopt;
-  bool turns = depth_stride && depth_stride->is_const(1) && hint_of(inner.extent).value_or(64) >= 16;
-  builder.task("t", product(context, extents), [&](Expr task) {
-    VarMap vars;
-    std::vector<Expr> places = split(builder, task, extents);
-    for (size_t i = 0; i < batch.size(); ++i)
-      vars[batch[i].var] = places[i];
-    Expr column = builder.let("n", places.back() * cols);
-    Expr base = task * (frame.emit(panel_rows) * row);
-    // One row of a panel: the columns of `pack` depths. Depths past the end of a group repeat the last one; nobody
-    // reads them.
-    auto pack_row = [&](Expr group_place, Expr target_row, bool is_full) {
-      for (int64_t start = 0; start < row; start += width) {
-        int lanes = static_cast<int>(std::min<int64_t>(width, row - start));
-        if (!is_full)
-          builder.vector("z", context.integer(lanes), lanes, [&](Expr lane) {
-            builder.store(target, target_row + start + lane, context.constant(0, b.dtype));
-          });
-        Expr valid = is_full ? context.integer(lanes)
-                             : max(context.integer(0), min(context.integer(lanes), (n - column) * pack - start));
-        builder.vector("v", valid, lanes, [&](Expr lane) {
-          VarMap all = vars;
-          Expr place = lane + start;
-          all[plan.col.var] = column + (pack == 1 ? place : floor_div(place, pack));
-          all[inner.var] = pack == 1 ? group_place : min(group_place * pack + floor_mod(place, pack), depth - 1);
-          builder.store(target, target_row + place, frame.emit(element, all));
-        });
-      }
-    };
-    // Where depths of a column lie side by side, a block of each column is read as a vector into scratch memory, and
-    // turned there.
-    auto turn_panel = [&](Expr place) {
-      constexpr int64_t kBlock = 16, kRow = kBlock + 1; // an odd distance: no two columns in one bank
-      Buffer *block = builder.scratch("block", b.dtype, cols * kRow);
-      builder.serial("k", context.integer(0), depth, kBlock, [&](Expr k) {
-        Expr depths = min(context.integer(kBlock), depth - k);
-        builder.serial("c", context.integer(0), min(context.integer(cols), n - column), 1, [&](Expr c) {
-          builder.vector("v", depths, kBlock, [&](Expr lane) {
-            VarMap all = vars;
-            all[plan.col.var] = column + c;
-            all[inner.var] = k + lane;
-            builder.store(block, c * kRow + lane, frame.emit(element, all));
-          });
-        });
-        builder.serial("g", context.integer(0), ceil_div(depths, pack), 1, [&](Expr g) {
-          for (int64_t start = 0; start < row; start += width) {
-            int lanes = static_cast<int>(std::min<int64_t>(width, row - start));
-            builder.vector("v", context.integer(lanes), lanes, [&](Expr lane) {
-              Expr at = lane + start, col = floor_div(at, pack);
-              Expr value = context.load(block, col * kRow + g * pack + floor_mod(at, pack));
-              value = select(column + col < n, value, value.like(0));
-              builder.store(target, base + ((place * frame.emit(groups) + floor_div(k, pack) + g) * row + at), value);
-            });
-          }
-        });
-      });
-    };
-    auto pack_panel = [&](bool is_full) {
-      loop_over(frame, outer, 0, vars, [&] {
-        Expr place = context.integer(0);
-        for (const ContractionAxis &axis : outer)
-          place = place * frame.emit(axis.extent) + vars.at(axis.var);
-        if (turns)
-          return turn_panel(place);
-        builder.serial("k", context.integer(0), frame.emit(groups), 1,
-                       [&](Expr k) { pack_row(k, base + (place * frame.emit(groups) + k) * row, is_full); });
-      });
-    };
-    if (turns)
-      pack_panel(true);
-    else
-      builder.branch(context.integer(cols) <= n - column, [&] { pack_panel(true); }, [&] { pack_panel(false); });
-  });
-  frame.finish(lowered);
-  lowered.calls.back().is_bind = b.is_static;
-
-  // From here on B is read by panels; its place is that of column 0 of the panel of `col`, in groups.
-  Expr place = program.integer(0);
-  for (const ContractionAxis &axis : batch)
-    place = place * axis.extent + axis.place();
-  place = place * panels + floor_div(plan.col.place(), cols);
-  for (const ContractionAxis &axis : outer)
-    place = place * axis.extent + axis.place();
-  b.flat = (place * groups + inner.place()) * cols;
-  b.source = {BufferReference::Kind::kTemporary, index};
+  PanelPacker(group, evaluator, plan, schedule, machine).run(lowered);
 }
 
 } // namespace oxyfuel
