@@ -129,6 +129,8 @@ ContractionSchedule choose(const ContractionProblem &given, const Machine &machi
     *extent = std::max<int64_t>(1, *extent); // an empty product takes any schedule
   int lanes = std::max(1, machine.lanes(std::max(4, problem.accumulator_bytes)));
   int64_t rows = problem.rows * problem.outer_rows;
+  if (!problem.has_static_rows) // whatever the hint says, there may be many; a single row is known as such
+    rows = std::max<int64_t>(rows, 16);
   if (problem.is_channelwise) {
     // A register for each pixel, and as many again for what they read.
     int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), std::max(1, machine.vector_registers / 4));
