@@ -19,6 +19,8 @@ using Kind = ContractionSchedule::Kind;
 /// Nodes of an epilogue up to which it is copied out for each row; longer ones run as a loop over rows of the tile in
 /// memory.
 constexpr size_t kUnrolledNodes = 24;
+/// Products that are summed one after the other before the sum is put aside.
+constexpr int64_t kDepthChunk = 256;
 
 /// Of the epilogue; functions count as what they become.
 size_t count_nodes(const ContractionPlan &plan) {
@@ -50,7 +52,7 @@ public:
     b_ = source(plan.b);
     accumulator_ = plan.accumulator;
     is_plain_ = plan.is_plain();
-    is_staged_ = is_depth() || count_nodes(plan) > kUnrolledNodes ||
+    is_staged_ = is_depth() || sums_in_chunks() || count_nodes(plan) > kUnrolledNodes ||
                  std::any_of(plan.roots.begin(), plan.roots.end(), [&](const auto &root) {
                    return stride_in(root.store_index, plan.col.var) != 1; // a store of each lane for itself is long too
                  });
@@ -183,14 +185,74 @@ private:
       return emit_depth_tile(vars);
     int64_t cols = schedule_.cols;
     Expr column = panel_ * cols;
+    if (sums_in_chunks())
+      return emit_deep_tile(vars, column);
     Buffer *acc = builder_.registers("acc", accumulator_, height * cols);
     clear(acc, height * cols);
-    loop_over_depth(vars, 0, [&] { contract_columns(vars, acc, column); });
+    loop_over_depth(vars, 0, [&] { contract_columns(vars, acc, column, {}, {}); });
     if (is_staged_)
       each_vector(height * cols, [&](Expr at) { builder_.store(stage_, start * cols + at, context().load(acc, at)); });
     else
       builder_.unroll("r", height,
                       [&](Expr row) { emit_row(vars, acc, start + row, row * cols, column, cols, false); });
+  }
+
+  /// Long float sums are cut into chunks, so that their rounding errors grow no faster than a library's.
+  bool sums_in_chunks() const {
+    if (!is_plain_ || !is_float(accumulator_) || size_of(plan_.a.dtype) < 4)
+      return false;
+    int64_t products = 1;
+    for (const auto &axis : plan_.depth)
+      products *= hint_of(axis.extent).value_or(kDepthChunk);
+    return products > kDepthChunk + kDepthChunk / 2;
+  }
+
+  /// The tile's sums lie in the stage; accumulators start at zero for each chunk of the depth and are added to them.
+  void emit_deep_tile(VarMap &vars, Expr column) {
+    int64_t size = height_ * schedule_.cols;
+    Expr first = start_ * schedule_.cols;
+    each_vector(size, [&](Expr at) { builder_.store(stage_, first + at, context().constant(0, accumulator_)); });
+    size_t level = plan_.depth.size() - 1;
+    int64_t products = hint_of(plan_.depth[level].extent).value_or(kDepthChunk);
+    while (products < kDepthChunk / 2 && level > 0)
+      products *= hint_of(plan_.depth[--level].extent).value_or(1);
+    auto chunk = [&](const std::function<void(Buffer *)> &sum) {
+      Buffer *acc = builder_.registers("acc", accumulator_, size);
+      clear(acc, size);
+      sum(acc);
+      each_vector(size, [&](Expr at) {
+        builder_.store(stage_, first + at, context().load(stage_, first + at) + context().load(acc, at));
+      });
+    };
+    auto all_inner = [&] {
+      if (level + 1 < plan_.depth.size()) {
+        chunk([&](Buffer *acc) {
+          loop_over_depth(vars, level, [&] { contract_columns(vars, acc, column, {}, {}); });
+        });
+        return;
+      }
+      Expr extent = emit(plan_.depth.back().extent);
+      Expr main = extent - floor_mod(extent, number(kDepthChunk));
+      if (!main.is_const(0))
+        builder_.serial("c", number(0), main, kDepthChunk, [&](Expr c) {
+          chunk([&](Buffer *acc) { contract_columns(vars, acc, column, c, number(kDepthChunk)); });
+        });
+      if (Expr rest = extent - main; !rest.is_const(0))
+        chunk([&](Buffer *acc) { contract_columns(vars, acc, column, main, rest); });
+    };
+    if (level == 0)
+      all_inner();
+    else
+      outer_depth(vars, 0, level, all_inner);
+  }
+
+  void outer_depth(VarMap &vars, size_t first, size_t end, const std::function<void()> &body) {
+    if (first == end)
+      return body();
+    builder_.serial(plan_.depth[first].var->name, number(0), emit(plan_.depth[first].extent), 1, [&](Expr place) {
+      vars[plan_.depth[first].var] = place;
+      outer_depth(vars, first + 1, end, body);
+    });
   }
 
   void each_vector(int64_t elements, const std::function<void(Expr)> &body) {
@@ -242,14 +304,15 @@ private:
     return contract;
   }
 
-  void contract_columns(const VarMap &vars, Buffer *acc, Expr column) {
-    Expr extent = emit(plan_.depth.back().extent);
+  /// The products of the innermost depth axis from `begin` on (empty: all of them).
+  void contract_columns(const VarMap &vars, Buffer *acc, Expr column, Expr begin, Expr count) {
+    Expr extent = begin ? count : emit(plan_.depth.back().extent);
     if (!is_plain_)
       return contract_scalars(vars, acc, column, extent);
     TileContract contract = tile(acc, schedule_.cols, extent);
     Expr k = context().var(contract.k);
-    contract.a_index = a_index(vars, context().var(contract.row), k);
-    contract.b_index = b_index(vars, column, context().var(contract.col), k);
+    contract.a_index = a_index(vars, context().var(contract.row), begin ? begin + k : k);
+    contract.b_index = b_index(vars, column, context().var(contract.col), begin ? begin + k : k);
     if (schedule_.kind == Kind::kDirect)
       contract.b_col_limit = cols_ - column;
     contract.prefetch_distance = schedule_.prefetch;
