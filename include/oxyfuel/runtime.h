@@ -1,5 +1,6 @@
-/* The C interface of Oxyfuel's runtime: loads a compiled program from memory and runs it. Needs neither Python nor PyTorch
- * nor LLVM. Functions may be called from several threads at once; one program may run on several threads at once. */
+/* The C interface of Oxyfuel's runtime: loads a compiled program from memory and runs it. Needs neither Python nor
+ * PyTorch nor LLVM. Functions may be called from several threads at once; one program may run on several threads at
+ * once. */
 #ifndef OXYFUEL_RUNTIME_H
 #define OXYFUEL_RUNTIME_H
 
@@ -53,10 +54,11 @@ OXYFUEL_API size_t oxyfuel_output_count(const oxyfuel_program *program);
 /** Name of an argument, for messages; null when there is no such argument. */
 OXYFUEL_API const char *oxyfuel_argument_name(const oxyfuel_program *program, size_t index);
 
-/** Runs the program on all its arguments with up to `threads` threads and fills in all its outputs. An output may be a view
- * of an argument or of another output. Returns 0, or a status (abi.h) that oxyfuel_error() describes; then no output holds
- * memory. */
-OXYFUEL_API int oxyfuel_run(oxyfuel_program *program, const oxyfuel_tensor *arguments, oxyfuel_tensor *outputs, int threads);
+/** Runs the program on all its arguments with up to `threads` threads and fills in all its outputs. An output may be a
+ * view of an argument or of another output. Returns 0, or a status (abi.h) that oxyfuel_error() describes; then no
+ * output holds memory. */
+OXYFUEL_API int oxyfuel_run(oxyfuel_program *program, const oxyfuel_tensor *arguments, oxyfuel_tensor *outputs,
+                            int threads);
 /** Frees the memory of outputs of oxyfuel_run. */
 OXYFUEL_API void oxyfuel_release(oxyfuel_tensor *outputs, size_t count);
 

@@ -225,9 +225,7 @@ def build_identity() -> str:
 
 def salt(settings: Settings) -> str:
     """Part of AOTAutograd's cache key, which knows of the graph but not of who compiles it, how and for which machine."""
-    return "|".join(
-        ("oxyfuel", _C.version, str(_C.abi_version), build_identity(), _C.cpu_features(), settings.salt())
-    )
+    return "|".join(("oxyfuel", _C.version, str(_C.abi_version), build_identity(), _C.cpu_features(), settings.salt()))
 
 
 rnn.trace_recurrent_modules(backend)

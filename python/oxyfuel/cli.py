@@ -112,7 +112,9 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         table.append([text.format(row[key]) if key in row else "-" for _, key, text in COLUMNS])
     widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
     for number, line in enumerate(table):
-        cells = [cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))]
+        cells = [
+            cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))
+        ]
         print("  ".join(cells))
         if number == 0:
             print("  ".join("-" * width for width in widths))

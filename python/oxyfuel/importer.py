@@ -51,7 +51,12 @@ CHECKED_BY_GUARDS = {
 }
 """Say what Dynamo's guards or shape inference have made sure of."""
 
-LOOKS_AT_STORAGE = {"aten.as_strided.default", "aten.as_strided_copy.default", "aten.view.dtype", "aten.view_copy.dtype"}
+LOOKS_AT_STORAGE = {
+    "aten.as_strided.default",
+    "aten.as_strided_copy.default",
+    "aten.view.dtype",
+    "aten.view_copy.dtype",
+}
 """Their rules ask for the strides of operands."""
 
 
@@ -360,7 +365,9 @@ class Importer:
                 integers.append(argument.as_integer() if is_boolean else argument)
                 return IntegerSlot(len(integers) - 1, is_boolean)
             if isinstance(argument, (list, tuple)):
-                return type(argument)(map(open_up, argument)) if type(argument) is tuple else list(map(open_up, argument))
+                return (
+                    type(argument)(map(open_up, argument)) if type(argument) is tuple else list(map(open_up, argument))
+                )
             if isinstance(argument, dict):
                 return {key: open_up(item) for key, item in argument.items()}
             return argument

@@ -55,7 +55,9 @@ class Explanation:
                 lines.append(f"  {target} runs in PyTorch ({count}x, first at {where or 'unknown'}): {reason}")
             for kernel in graph.kernels:
                 places = ", ".join(kernel["locations"][:3])
-                lines.append(f"  kernel {kernel['name']}: {', '.join(kernel['fused'])}" + (f"  at {places}" if places else ""))
+                lines.append(
+                    f"  kernel {kernel['name']}: {', '.join(kernel['fused'])}" + (f"  at {places}" if places else "")
+                )
             lines += [f"  {where}: {text} ({pass_name})" for pass_name, where, text in graph.remarks]
             if graph.seconds:
                 lines.append("  " + ", ".join(f"{stage} {time * 1e3:.0f} ms" for stage, time in graph.seconds))

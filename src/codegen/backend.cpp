@@ -25,8 +25,8 @@ struct CachedMachine {
 
 thread_local CachedMachine cached_machine;
 
-/// LLVM has no way to return from "cannot select" and the like. It is built with unwind tables, so an exception passes through
-/// its frames; what they held is leaked, and the target machine that was in use is given up.
+/// LLVM has no way to return from "cannot select" and the like. It is built with unwind tables, so an exception passes
+/// through its frames; what they held is leaked, and the target machine that was in use is given up.
 [[noreturn]] void throw_fatal_error(void *, const char *reason, bool) {
   cached_machine.key.clear();
   (void)cached_machine.machine.release();
@@ -85,7 +85,8 @@ llvm::TargetMachine &target_machine(const Target &target, int opt_level) {
     return *cached_machine.machine;
   const llvm::Target &backend = find_backend(target.triple);
   std::string features = target.features;
-  // Some processor models ask for 256-bit code because older chips lowered their clock for 512 bits; the schedule decides here.
+  // Some processor models ask for 256-bit code because older chips lowered their clock for 512 bits; the schedule
+  // decides here.
   if (target.has_avx512)
     features += (features.empty() ? "" : ",") + std::string("-prefer-256-bit");
   cached_machine.key.clear();

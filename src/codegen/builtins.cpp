@@ -1,5 +1,5 @@
-// The builtins as LLVM IR text. Each function is a module of its own, so that an image carries only what it calls. Inside,
-// conversions are bit operations: a half-precision instruction would call the very function that it is in.
+// The builtins as LLVM IR text. Each function is a module of its own, so that an image carries only what it calls.
+// Inside, conversions are bit operations: a half-precision instruction would call the very function that it is in.
 #include "codegen/builtins.h"
 
 #include "codegen/emit.h"
@@ -19,8 +19,8 @@ struct Builtin {
   const char *helpers[2] = {"", ""};
 };
 
-/// Copies forward when the destination does not begin inside the source, else backward; 32 bytes at a time, then bytes. Serves as
-/// memcpy too.
+/// Copies forward when the destination does not begin inside the source, else backward; 32 bytes at a time, then bytes.
+/// Serves as memcpy too.
 constexpr const char *kMove = R"(
 define internal ptr @move(ptr %to, ptr %from, i64 %size) alwaysinline {
 entry:
@@ -108,8 +108,8 @@ done:
   ret ptr %to
 })";
 
-/// Long division of the significands, 11 bits of the quotient a step: a remainder below 2^53 leaves room for that in 64 bits. A
-/// subnormal number counts as having exponent 1 and no implicit bit.
+/// Long division of the significands, 11 bits of the quotient a step: a remainder below 2^53 leaves room for that in 64
+/// bits. A subnormal number counts as having exponent 1 and no implicit bit.
 constexpr const char *kRemainder = R"(
 define internal double @remainder(double %x, double %y) alwaysinline {
 entry:
@@ -189,8 +189,8 @@ define float @fmodf(float %x, float %y) {
   ret float %result
 })";
 
-/// Half a unit in the last place less one, plus the last kept bit, rounds to nearest even. For a result that is subnormal, adding
-/// 0.5 lets the processor round: the last place of 0.5 is that of a subnormal half.
+/// Half a unit in the last place less one, plus the last kept bit, rounds to nearest even. For a result that is
+/// subnormal, adding 0.5 lets the processor round: the last place of 0.5 is that of a subnormal half.
 constexpr const char *kToHalf = R"(
 define internal half @to_half(i32 %bits) alwaysinline {
   %a = and i32 %bits, 2147483647
@@ -237,7 +237,8 @@ define internal bfloat @to_bfloat(i32 %bits) alwaysinline {
   ret bfloat %result
 })";
 
-/// float64 to float32 towards zero, the last bit set when something was lost: a second rounding to fewer bits is then right.
+/// float64 to float32 towards zero, the last bit set when something was lost: a second rounding to fewer bits is then
+/// right.
 constexpr const char *kRoundToOdd = R"(
 define internal i32 @round_to_odd(double %x) alwaysinline {
   %near = fptrunc double %x to float
@@ -311,7 +312,8 @@ define float @__extendhfsf2(half %x) {
   ret float %result
 })";
 
-/// The product is exact in float64. The sum is rounded to odd with the error term of Knuth's TwoSum, then once to float32.
+/// The product is exact in float64. The sum is rounded to odd with the error term of Knuth's TwoSum, then once to
+/// float32.
 constexpr const char *kFmaf = R"(
 define float @fmaf(float %x, float %y, float %z) {
   %xw = fpext float %x to double
@@ -340,7 +342,8 @@ define float @fmaf(float %x, float %y, float %z) {
   ret float %result
 })";
 
-/// Up to three multiplications by powers of two. Those that go down keep 53 bits in hand, so that only the last one rounds.
+/// Up to three multiplications by powers of two. Those that go down keep 53 bits in hand, so that only the last one
+/// rounds.
 constexpr const char *kLdexp = R"(
 define double @ldexp(double %x, i32 %n.0) {
   %n.1 = call i32 @llvm.smin.i32(i32 %n.0, i32 3069)
@@ -487,7 +490,8 @@ std::span<const std::byte> builtin_code(std::string_view name, const Target &tar
       if (auto found = compiled.find(key); found != compiled.end())
         return found->second;
     }
-    // Compiled without the lock: the linker asks for builtins while it links one. A second copy by another thread is dropped.
+    // Compiled without the lock: the linker asks for builtins while it links one. A second copy by another thread is
+    // dropped.
     std::vector<std::byte> code = compile_builtin(builtin, target);
     std::lock_guard lock(mutex);
     return compiled.emplace(std::move(key), std::move(code)).first->second;

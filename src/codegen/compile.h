@@ -40,8 +40,8 @@ struct CompiledKernels {
 };
 
 /// Compiles kernels into one image; equal input gives equal bytes. The functions of vector maths must be expanded
-/// (passes/loop/expand_math.h) and scratch buffers placed (assign_scratch). Several threads may compile at once, different kernels each:
-/// a kernel's expression context is used. Throws InternalError.
+/// (passes/loop/expand_math.h) and scratch buffers placed (assign_scratch). Several threads may compile at once,
+/// different kernels each: a kernel's expression context is used. Throws InternalError.
 CompiledKernels compile_kernels(std::span<const loop::Kernel *const> kernels, const CompileOptions &options = {});
 
 } // namespace oxyfuel::codegen

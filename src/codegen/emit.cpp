@@ -1,6 +1,6 @@
-// The pass pipeline is put together by hand: LLVM's default one spends most of its time in passes that look for what our
-// lowering has already done (vectorising, unrolling) or must not do (finding memcpy in loops). Analyses are registered by
-// hand too, which leaves out the hundreds that PassBuilder makes.
+// The pass pipeline is put together by hand: LLVM's default one spends most of its time in passes that look for what
+// our lowering has already done (vectorising, unrolling) or must not do (finding memcpy in loops). Analyses are
+// registered by hand too, which leaves out the hundreds that PassBuilder makes.
 #include "codegen/emit.h"
 
 #include "codegen/backend.h"
@@ -209,7 +209,8 @@ void prepare_module(llvm::Module &module, const Target &target) {
     module.setPICLevel(llvm::PICLevel::SmallPIC);
 }
 
-std::vector<char> emit_object(llvm::Module &module, const Target &target, const EmitOptions &options, EmitTimes *times) {
+std::vector<char> emit_object(llvm::Module &module, const Target &target, const EmitOptions &options,
+                              EmitTimes *times) {
   Stopwatch watch;
   EmitTimes ignored;
   EmitTimes &spent = times ? *times : ignored;

@@ -19,7 +19,8 @@ struct EmitTimes {
 };
 
 struct EmitOptions {
-  /// 0: no passes, plain code; 1 to 3: the pass pipeline, and LLVM's effort in instruction selection and register allocation.
+  /// 0: no passes, plain code; 1 to 3: the pass pipeline, and LLVM's effort in instruction selection and register
+  /// allocation.
   int opt_level = 2;
   /// Writes unwind tables (`.eh_frame`) for debuggers; kernels never unwind.
   bool unwind_tables = false;
@@ -31,16 +32,16 @@ struct EmitOptions {
 /// True when LLVM's verifier runs on all modules: `OXYFUEL_VERIFY` is set in the environment to something else than 0.
 bool verify_modules();
 
-/// Sets triple, data layout and module flags. Call it on an empty module before building IR in it, because constant folding and
-/// alignments follow the data layout.
+/// Sets triple, data layout and module flags. Call it on an empty module before building IR in it, because constant
+/// folding and alignments follow the data layout.
 void prepare_module(llvm::Module &module, const Target &target);
 
-/// Optimises `module` in place and returns a relocatable ELF object for `link_flat`. The module's context is used by this
-/// thread only; different contexts may be used by several threads at once. No function may be expected to unwind.
+/// Optimises `module` in place and returns a relocatable ELF object for `link_flat`. The module's context is used by
+/// this thread only; different contexts may be used by several threads at once. No function may be expected to unwind.
 ///
-/// Nothing is vectorised; loops are unrolled only when their `llvm.loop` metadata says so; no call of a library function is
-/// recognised or made up, save those that builtins.h supplies. Functions with external linkage and default visibility become
-/// exports of the image, all others should be `internal` or `private`.
+/// Nothing is vectorised; loops are unrolled only when their `llvm.loop` metadata says so; no call of a library
+/// function is recognised or made up, save those that builtins.h supplies. Functions with external linkage and default
+/// visibility become exports of the image, all others should be `internal` or `private`.
 ///
 /// Throws InternalError when the verifier rejects the module or LLVM cannot select instructions.
 std::vector<char> emit_object(llvm::Module &module, const Target &target, const EmitOptions &options = {},

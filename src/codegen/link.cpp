@@ -1,6 +1,6 @@
-// Linking with JITLink, of which only the object readers, the layout and the fix-ups are used: the memory manager lays the
-// parts out in a byte vector from address 0, so that every address is an offset. All checks are made on the graph before the
-// linker sees it, where an exception has no LLVM frames to cross.
+// Linking with JITLink, of which only the object readers, the layout and the fix-ups are used: the memory manager lays
+// the parts out in a byte vector from address 0, so that every address is an offset. All checks are made on the graph
+// before the linker sees it, where an exception has no LLVM frames to cross.
 #include "codegen/link.h"
 
 #include "codegen/builtins.h"
@@ -222,9 +222,12 @@ public:
     return llvm::Error::success();
   }
 
-  void notifyFinalized(llvm::jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override { allocation.release(); }
+  void notifyFinalized(llvm::jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override {
+    allocation.release();
+  }
 
-  // The default passes build global offset tables and stubs, which position-independent code without externals has no use for.
+  // The default passes build global offset tables and stubs, which position-independent code without externals has no
+  // use for.
   bool shouldAddDefaultTargetPasses(const llvm::Triple &) const override { return false; }
   llvm::Error modifyPassConfig(LinkGraph &, llvm::jitlink::PassConfiguration &passes) override {
     passes.PrePrunePasses.push_back(llvm::jitlink::markAllSymbolsLive);
@@ -248,7 +251,8 @@ std::vector<std::byte> debug_part(std::span<const char> object, const LinkState 
     llvm::ELF::Elf64_Shdr section;
     std::memcpy(&section, place, sizeof section);
     auto found = state.image_offset_of_file_offset.find(section.sh_offset);
-    if (found == state.image_offset_of_file_offset.end() || !(section.sh_flags & llvm::ELF::SHF_ALLOC) || section.sh_size == 0)
+    if (found == state.image_offset_of_file_offset.end() || !(section.sh_flags & llvm::ELF::SHF_ALLOC) ||
+        section.sh_size == 0)
       continue;
     section.sh_addr = found->second + kDebugAddressBias;
     std::memcpy(place, &section, sizeof section);

@@ -45,8 +45,8 @@ llvm::Value *ValueBuilder::round_to_half(llvm::Value *value, DType dtype) {
 }
 
 llvm::Value *ValueBuilder::truncate_in_range(llvm::Value *value, unsigned bits) {
-  // LLVM's fptosi is poison out of range, a select does not hand on the poison of the arm that it leaves out. The comparison is
-  // false for NaN; -2^(bits-1) itself takes the other arm and is right there too.
+  // LLVM's fptosi is poison out of range, a select does not hand on the poison of the arm that it leaves out. The
+  // comparison is false for NaN; -2^(bits-1) itself takes the other arm and is right there too.
   llvm::Type *type = like(value, builder_.getIntNTy(bits));
   llvm::Value *limit = llvm::ConstantFP::get(value->getType(), bits == 32 ? 0x1p31 : 0x1p63);
   llvm::Value *fits = builder_.CreateFCmpOLT(builder_.CreateFAbs(value), limit);
@@ -64,9 +64,9 @@ llvm::Value *ValueBuilder::float_to_integer(llvm::Value *value, DType to) {
   if (narrow && single && target_.arch == Arch::kX86_64) {
     llvm::Type *result = like(value, builder_.getInt32Ty());
     if (lanes == 16 && target_.has_avx512)
-      word = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvttps2dq_512,
-                                      {value, llvm::Constant::getNullValue(result), builder_.getInt16(0xFFFF),
-                                       builder_.getInt32(4)});
+      word = builder_.CreateIntrinsic(
+          llvm::Intrinsic::x86_avx512_mask_cvttps2dq_512,
+          {value, llvm::Constant::getNullValue(result), builder_.getInt16(0xFFFF), builder_.getInt32(4)});
     else if (lanes == 8 && target_.has_avx2)
       word = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx_cvtt_ps2dq_256, {value});
     else if (lanes == 4)
@@ -118,8 +118,8 @@ Value ValueBuilder::cast(Value value, DType from, DType to) {
     return {builder_.CreateOr(real_cast(value.re, part_from, to), real_cast(value.im, part_from, to))};
   Value result{real_cast(value.re, part_from, part_to)};
   if (is_complex(to)) {
-    result.im = is_complex(from) ? real_cast(value.im, part_from, part_to)
-                                 : llvm::Constant::getNullValue(result.re->getType());
+    result.im =
+        is_complex(from) ? real_cast(value.im, part_from, part_to) : llvm::Constant::getNullValue(result.re->getType());
   }
   return result;
 }

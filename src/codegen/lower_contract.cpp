@@ -1,11 +1,11 @@
-// The inner step of a contraction: a tile of accumulators in registers, one loop over k, and in it vectors of B, broadcasts of A
-// and fused multiply-adds, in the order in which registers are the least in use.
+// The inner step of a contraction: a tile of accumulators in registers, one loop over k, and in it vectors of B,
+// broadcasts of A and fused multiply-adds, in the order in which registers are the least in use.
 //
-// Addresses are one pointer for A and one for B that move with k; rows and unrolled steps are offsets from them, constant where
-// the strides are. A row stride that is known at run time only needs four registers and x86's scaled index for eight rows:
-// the stride times 1, 3, 5 and 7, and those times 2 and 4. LLVM's loop strength reduction would make a pointer of each
-// row and run out of registers, so it is kept from seeing how such a pointer moves.
-// The accumulators are SSA values through the loop: the register buffer is read before and written after it.
+// Addresses are one pointer for A and one for B that move with k; rows and unrolled steps are offsets from them,
+// constant where the strides are. A row stride that is known at run time only needs four registers and x86's scaled
+// index for eight rows: the stride times 1, 3, 5 and 7, and those times 2 and 4. LLVM's loop strength reduction would
+// make a pointer of each row and run out of registers, so it is kept from seeing how such a pointer moves. The
+// accumulators are SSA values through the loop: the register buffer is read before and written after it.
 #include "codegen/lower_state.h"
 
 #include "support/error.h"
@@ -33,12 +33,12 @@ private:
   struct Operand {
     const Buffer *buffer;
     Expr index;
-    const Var *var; ///< row or col
-    Expr k_stride{}; ///< elements a step of k; empty: no such stride, the index is evaluated for each k
-    llvm::Value *start = nullptr;                ///< index at row or col 0, k 0
-    std::vector<llvm::Value *> offsets{};        ///< of each row or col used, from `start`
-    llvm::Value *odd_multiples[4] = {};          ///< of a row stride known at run time, in bytes; instead of `offsets`
-    bool is_opaque = false;                      ///< hidden from loop strength reduction
+    const Var *var;               ///< row or col
+    Expr k_stride{};              ///< elements a step of k; empty: no such stride, the index is evaluated for each k
+    llvm::Value *start = nullptr; ///< index at row or col 0, k 0
+    std::vector<llvm::Value *> offsets{}; ///< of each row or col used, from `start`
+    llvm::Value *odd_multiples[4] = {};   ///< of a row stride known at run time, in bytes; instead of `offsets`
+    bool is_opaque = false;               ///< hidden from loop strength reduction
   };
   /// What the loop over k carries.
   struct State {
@@ -75,7 +75,7 @@ private:
   Operand a_, b_;
   DType type_ = DType::kF32;
   int pack_ = 1;
-  std::vector<int> lanes_;            ///< of each vector of a row of accumulators
+  std::vector<int> lanes_;           ///< of each vector of a row of accumulators
   std::vector<llvm::Value *> masks_; ///< of each vector of B; null: whole
 };
 
@@ -130,8 +130,8 @@ llvm::Value *ContractLowering::address(const Operand &operand, const State &stat
         pointer = ir().CreatePtrAdd(pointer, ir().CreateShl(operand.odd_multiples[0], 3));
       if (place > 0) {
         int twos = std::countr_zero(place);
-        pointer = ir().CreatePtrAdd(pointer, ir().CreateShl(operand.odd_multiples[(place >> twos) / 2],
-                                                            static_cast<uint64_t>(twos)));
+        pointer = ir().CreatePtrAdd(
+            pointer, ir().CreateShl(operand.odd_multiples[(place >> twos) / 2], static_cast<uint64_t>(twos)));
       }
     } else {
       pointer = ir().CreateGEP(element, pointer, operand.offsets[place]);
@@ -148,10 +148,9 @@ llvm::Value *ContractLowering::load(const Operand &operand, llvm::Value *address
   llvm::Type *element = values_.memory_type(operand.buffer->dtype);
   llvm::Align alignment(size_of(operand.buffer->dtype));
   llvm::Type *type = lanes == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
-  llvm::Instruction *value =
-      mask ? static_cast<llvm::Instruction *>(ir().CreateMaskedLoad(type, address, alignment, mask,
-                                                                    llvm::Constant::getNullValue(type)))
-           : ir().CreateAlignedLoad(type, address, alignment);
+  llvm::Instruction *value = mask ? static_cast<llvm::Instruction *>(ir().CreateMaskedLoad(
+                                        type, address, alignment, mask, llvm::Constant::getNullValue(type)))
+                                  : ir().CreateAlignedLoad(type, address, alignment);
   return memory_.annotate(value, operand.buffer);
 }
 
@@ -339,14 +338,14 @@ llvm::Value *ContractLowering::dot(llvm::Value *acc, llvm::Value *a, llvm::Value
     return ir().CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
                                 {acc, ir().CreateBitCast(a, halves), ir().CreateBitCast(b, halves)});
   }
-  llvm::Function *function = llvm::Intrinsic::getOrInsertDeclaration(
-      ir().GetInsertBlock()->getModule(), llvm::Intrinsic::x86_avx512_vpdpbusd_512);
+  llvm::Function *function = llvm::Intrinsic::getOrInsertDeclaration(ir().GetInsertBlock()->getModule(),
+                                                                     llvm::Intrinsic::x86_avx512_vpdpbusd_512);
   llvm::Type *wanted = function->getFunctionType()->getParamType(1);
   return ir().CreateCall(function, {acc, ir().CreateBitCast(a, wanted), ir().CreateBitCast(b, wanted)});
 }
 
-/// One group of `pack_` consecutive k; k, strides of B and `step` count groups. `present`, if given: how many k of the group
-/// there are.
+/// One group of `pack_` consecutive k; k, strides of B and `step` count groups. `present`, if given: how many k of the
+/// group there are.
 void ContractLowering::packed_step(State &state, int64_t step, llvm::Value *present) {
   std::vector<llvm::Value *> groups(lanes_.size());
   for (size_t v = 0; v < groups.size(); ++v) {
@@ -379,8 +378,8 @@ void ContractLowering::packed_step(State &state, int64_t step, llvm::Value *pres
       if (tile_.b->dtype == DType::kBF16 && pack_ == 2 && type_ == DType::kF32) {
         llvm::Type *words = values_.type(DType::kI32, lanes_[v]);
         llvm::Value *pairs = ir().CreateBitCast(groups[v], words);
-        pairs = part == 0 ? ir().CreateShl(pairs, 16)
-                          : ir().CreateAnd(pairs, llvm::ConstantInt::get(words, 0xFFFF0000u));
+        pairs =
+            part == 0 ? ir().CreateShl(pairs, 16) : ir().CreateAnd(pairs, llvm::ConstantInt::get(words, 0xFFFF0000u));
         b[v] = ir().CreateBitCast(pairs, values_.type(type_, lanes_[v]));
         continue;
       }
@@ -464,8 +463,8 @@ void ContractLowering::run(bool whole_columns) {
   repeat(state, ir().CreateSRem(steps, number(unroll)), k_step, [&](State &s) { step(s, 0); });
   if (width > 1) {
     auto *known = llvm::dyn_cast<llvm::ConstantInt>(rest);
-    llvm::Value *once = known ? number(!known->isZero())
-                              : ir().CreateZExt(ir().CreateICmpSGT(rest, number(0)), ir().getInt64Ty());
+    llvm::Value *once =
+        known ? number(!known->isZero()) : ir().CreateZExt(ir().CreateICmpSGT(rest, number(0)), ir().getInt64Ty());
     repeat(state, once, k_step, [&](State &s) {
       if (in_columns())
         return packed_step(s, 0, rest);
@@ -485,8 +484,9 @@ void KernelLowering::contract(const loop::TileContract &contract) {
   if (values_.target().has_avx512) // masked loads cost nothing there
     return ContractLowering(*this, contract).run(false);
   llvm::BasicBlock *whole = new_block("whole"), *part = new_block("part"), *after = new_block("end");
-  ir().CreateCondBr(ir().CreateICmpSGE(scalar(contract.b_col_limit), ir().getInt64(static_cast<uint64_t>(contract.cols))),
-                    whole, part);
+  ir().CreateCondBr(
+      ir().CreateICmpSGE(scalar(contract.b_col_limit), ir().getInt64(static_cast<uint64_t>(contract.cols))), whole,
+      part);
   for (llvm::BasicBlock *block : {whole, part}) {
     ir().SetInsertPoint(block);
     Scope scope(*this);

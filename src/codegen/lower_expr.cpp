@@ -1,4 +1,5 @@
-// Expressions. Inside a vector loop a value is a vector exactly where it depends on the lane; what does not stays scalar.
+// Expressions. Inside a vector loop a value is a vector exactly where it depends on the lane; what does not stays
+// scalar.
 #include "codegen/lower_state.h"
 
 #include "runtime/abi.h"
@@ -49,9 +50,7 @@ Value KernelLowering::evaluate_new(Expr e) {
     }
     return binding.at_zero;
   }
-  case ExprKind::kLoad:
-    saw_load_ = true;
-    return load(e);
+  case ExprKind::kLoad: saw_load_ = true; return load(e);
   default: {
     if (Value value = divide_lanes(e))
       return value;
@@ -72,9 +71,9 @@ Value KernelLowering::evaluate_new(Expr e) {
   }
 }
 
-/// Floor division and modulo of `base + lane * stride` by a divisor that is the same in all lanes: lane 0 is divided as a
-/// scalar, and what the lanes add to its remainder is a small number. 64-bit division by a variable would be done lane by
-/// lane. Gives nothing where the general way is as good.
+/// Floor division and modulo of `base + lane * stride` by a divisor that is the same in all lanes: lane 0 is divided as
+/// a scalar, and what the lanes add to its remainder is a small number. 64-bit division by a variable would be done
+/// lane by lane. Gives nothing where the general way is as good.
 Value KernelLowering::divide_lanes(Expr e) {
   bool is_modulo = e.kind() == ExprKind::kFloorMod;
   if (!vector_.lane || at_zero_ || (e.kind() != ExprKind::kFloorDiv && !is_modulo) || e.dtype() != DType::kI64)
@@ -112,7 +111,8 @@ Value KernelLowering::divide_lanes(Expr e) {
   auto as_double = [&](llvm::Value *value) {
     return values_.splat(ir().CreateSIToFP(value, ir().getDoubleTy()), width);
   };
-  llvm::Value *exact = ir().CreateFDiv(ir().CreateFAdd(as_double(rest), llvm::ConstantVector::get(steps)), as_double(by));
+  llvm::Value *exact =
+      ir().CreateFDiv(ir().CreateFAdd(as_double(rest), llvm::ConstantVector::get(steps)), as_double(by));
   llvm::Value *floor = ir().CreateUnaryIntrinsic(llvm::Intrinsic::floor, exact);
   llvm::Value *more = ir().CreateSExt(ir().CreateFPToSI(floor, words), longs);
   if (!is_modulo)
@@ -229,9 +229,8 @@ Value KernelLowering::load(Expr e) {
     return values_.select(mask, value, values_.zero(e.dtype()));
   }
   // Lanes past the extent are read too where that is harmless: register buffers have room for them.
-  llvm::Value *active = buffer->kind == Buffer::Kind::kRegister && access.shape == Access::Shape::kContiguous
-                            ? nullptr
-                            : vector_.mask;
+  llvm::Value *active =
+      buffer->kind == Buffer::Kind::kRegister && access.shape == Access::Shape::kContiguous ? nullptr : vector_.mask;
   access.mask = combine_masks(mask, active);
   if (access.mask)
     access.mask = values_.splat(access.mask, access.lanes);

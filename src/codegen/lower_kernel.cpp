@@ -1,5 +1,6 @@
-// Statements. A serial loop over vectors whose last one is partial is split: whole steps first, where the lane masks are known to
-// be full, then the rest. A vector loop whose extent is not known to be full gets both forms behind a branch when it is short.
+// Statements. A serial loop over vectors whose last one is partial is split: whole steps first, where the lane masks
+// are known to be full, then the rest. A vector loop whose extent is not known to be full gets both forms behind a
+// branch when it is short.
 #include "codegen/lower_kernel.h"
 
 #include "codegen/lower_state.h"
@@ -117,14 +118,10 @@ void KernelLowering::statement(const loop::Statement &statement) {
   forget_loads();
   if (auto *loop = std::get_if<loop::For>(&statement.data)) {
     switch (loop->kind) {
-    case loop::For::Kind::kTask:
-      return task_loop(*loop);
-    case loop::For::Kind::kSerial:
-      return serial_loop(*loop);
-    case loop::For::Kind::kUnroll:
-      return unroll_loop(*loop);
-    case loop::For::Kind::kVector:
-      return vector_loop(*loop);
+    case loop::For::Kind::kTask: return task_loop(*loop);
+    case loop::For::Kind::kSerial: return serial_loop(*loop);
+    case loop::For::Kind::kUnroll: return unroll_loop(*loop);
+    case loop::For::Kind::kVector: return vector_loop(*loop);
     }
   } else if (auto *one = std::get_if<loop::Store>(&statement.data)) {
     store(*one);
@@ -185,8 +182,9 @@ bool KernelLowering::proves_at_least(Expr e, int64_t bound) {
 bool KernelLowering::gains_from_full_steps(const loop::Block &statements) {
   for (const auto &statement : statements) {
     if (auto *loop = std::get_if<loop::For>(&statement->data)) {
-      if (loop->kind != loop::For::Kind::kVector ? gains_from_full_steps(loop->body)
-                                                 : !loop->extent.constant() && proves_at_least(loop->extent, loop->width))
+      if (loop->kind != loop::For::Kind::kVector
+              ? gains_from_full_steps(loop->body)
+              : !loop->extent.constant() && proves_at_least(loop->extent, loop->width))
         return true;
     } else if (auto *branch = std::get_if<loop::If>(&statement->data)) {
       if (gains_from_full_steps(branch->then_body) || gains_from_full_steps(branch->else_body))
@@ -274,8 +272,8 @@ void KernelLowering::vector_loop(const loop::For &loop) {
   };
   auto known = loop.extent.constant();
   if (loop.width > 1 && !known && is_short(loop.body)) {
-    llvm::BasicBlock *partial = when(
-        ir().CreateICmpSGE(extent, ir().getInt64(static_cast<uint64_t>(loop.width))), "full");
+    llvm::BasicBlock *partial =
+        when(ir().CreateICmpSGE(extent, ir().getInt64(static_cast<uint64_t>(loop.width))), "full");
     vector_body(loop, nullptr);
     ir().CreateBr(after);
     ir().SetInsertPoint(partial);

@@ -1,6 +1,6 @@
-// Vectors of neighbours are one wide access; complex numbers are loaded in pairs and taken apart by shuffles. A masked access of
-// memory uses masked instructions; a masked store to a register buffer loads, blends and stores instead, so that SROA turns the
-// buffer into SSA values.
+// Vectors of neighbours are one wide access; complex numbers are loaded in pairs and taken apart by shuffles. A masked
+// access of memory uses masked instructions; a masked store to a register buffer loads, blends and stores instead, so
+// that SROA turns the buffer into SSA values.
 #include "codegen/lower_memory.h"
 
 #include "support/error.h"
@@ -124,8 +124,8 @@ void MemoryBuilder::declare(const Buffer *buffer) {
   if (buffer->kind == Buffer::Kind::kScratch) {
     llvm::IRBuilder<>::InsertPointGuard guard(ir());
     ir().SetInsertPoint(function_->getEntryBlock().getTerminator());
-    bases_[buffer] = ir().CreateInBoundsPtrAdd(function_->getArg(4),
-                                               ir().getInt64(static_cast<uint64_t>(buffer->scratch_offset)));
+    bases_[buffer] =
+        ir().CreateInBoundsPtrAdd(function_->getArg(4), ir().getInt64(static_cast<uint64_t>(buffer->scratch_offset)));
     return;
   }
   // Whole vectors are read and written at the end too, so there is room for one more.
@@ -248,8 +248,8 @@ llvm::Value *MemoryBuilder::lane_addresses(const Buffer *buffer, const Access &a
     int64_t stride = access.shape == Access::Shape::kReversed ? -1 : access.stride;
     for (int lane = 0; lane < access.lanes; ++lane)
       steps.push_back(ir().getInt64(static_cast<uint64_t>(lane * stride)));
-    addresses = address(buffer, ir().CreateAdd(values_.splat(access.base, access.lanes),
-                                               llvm::ConstantVector::get(steps)));
+    addresses =
+        address(buffer, ir().CreateAdd(values_.splat(access.base, access.lanes), llvm::ConstantVector::get(steps)));
   }
   if (part)
     addresses = ir().CreateGEP(values_.memory_type(buffer->dtype), addresses, ir().getInt64(1));
@@ -284,8 +284,8 @@ void MemoryBuilder::scatter(const Buffer *buffer, llvm::Value *value, llvm::Valu
   if (!mask) { // single stores are no slower than a scatter where that exists
     unsigned lanes = llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements();
     for (unsigned lane = 0; lane < lanes; ++lane)
-      annotate(ir().CreateAlignedStore(ir().CreateExtractElement(value, lane), ir().CreateExtractElement(addresses, lane),
-                                       alignment),
+      annotate(ir().CreateAlignedStore(ir().CreateExtractElement(value, lane),
+                                       ir().CreateExtractElement(addresses, lane), alignment),
                buffer);
     return;
   }
@@ -307,8 +307,7 @@ llvm::Value *MemoryBuilder::load_strided(const Buffer *buffer, llvm::Type *eleme
     return ir().CreateShuffleVector(low, high, pick);
   }
   // Known distances need no vector of addresses, and single loads are faster than a gather on most processors.
-  llvm::Value *result =
-      llvm::PoisonValue::get(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes)));
+  llvm::Value *result = llvm::PoisonValue::get(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes)));
   for (int lane = 0; lane < lanes; ++lane)
     result = ir().CreateInsertElement(result, load_part(buffer, element, at(lane * access.stride), 1, nullptr),
                                       static_cast<uint64_t>(lane));
@@ -380,8 +379,8 @@ void MemoryBuilder::store_vector(const Buffer *buffer, const Access &access, Val
     llvm::Align alignment(re->getType()->getScalarSizeInBits() / 8);
     for (int lane = 0; lane < lanes; ++lane) {
       llvm::Value *index = ir().CreateAdd(access.base, ir().getInt64(static_cast<uint64_t>(lane * access.stride)));
-      annotate(ir().CreateAlignedStore(ir().CreateExtractElement(re, static_cast<uint64_t>(lane)), address(buffer, index),
-                                       alignment),
+      annotate(ir().CreateAlignedStore(ir().CreateExtractElement(re, static_cast<uint64_t>(lane)),
+                                       address(buffer, index), alignment),
                buffer);
     }
     return;

@@ -1,8 +1,8 @@
 // The state of lowering one kernel, shared by lower_expr.cpp (expressions), lower_kernel.cpp (statements) and
 // lower_contract.cpp (tiles). Includes LLVM: only for .cpp files of codegen.
 //
-// Expressions are emitted where they are used and remembered: those without loads until the end of the innermost open block
-// (a `Scope`), those with loads until the end of the statement. LLVM's EarlyCSE and LICM find what that misses.
+// Expressions are emitted where they are used and remembered: those without loads until the end of the innermost open
+// block (a `Scope`), those with loads until the end of the statement. LLVM's EarlyCSE and LICM find what that misses.
 #pragma once
 
 #include "codegen/lower_kernel.h"

@@ -24,12 +24,9 @@ bool is_half(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16
 
 llvm::Type *ValueBuilder::memory_type(DType dtype) {
   switch (real_of(dtype)) {
-  case DType::kF32:
-    return builder_.getFloatTy();
-  case DType::kF64:
-    return builder_.getDoubleTy();
-  default:
-    return builder_.getIntNTy(static_cast<unsigned>(size_of(dtype)) * 8);
+  case DType::kF32: return builder_.getFloatTy();
+  case DType::kF64: return builder_.getDoubleTy();
+  default: return builder_.getIntNTy(static_cast<unsigned>(size_of(dtype)) * 8);
   }
 }
 
@@ -47,8 +44,7 @@ llvm::Value *ValueBuilder::real_constant(double value, DType dtype) {
   if (is_half(dtype)) {
     llvm::APFloat number(value);
     bool inexact = false;
-    const llvm::fltSemantics &format =
-        dtype == DType::kF16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat();
+    const llvm::fltSemantics &format = dtype == DType::kF16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat();
     number.convert(format, llvm::APFloat::rmNearestTiesToEven, &inexact);
     return llvm::ConstantInt::get(builder_.getInt16Ty(), number.bitcastToAPInt());
   }
@@ -126,30 +122,18 @@ Value ValueBuilder::bitcast(Value value, DType from, DType to) {
 llvm::Value *ValueBuilder::float_arithmetic(ExprKind kind, std::span<llvm::Value *const> x) {
   auto unary = [&](ID id) { return builder_.CreateUnaryIntrinsic(id, x[0]); };
   switch (kind) {
-  case ExprKind::kAdd:
-    return builder_.CreateFAdd(x[0], x[1]);
-  case ExprKind::kSub:
-    return builder_.CreateFSub(x[0], x[1]);
-  case ExprKind::kMul:
-    return builder_.CreateFMul(x[0], x[1]);
-  case ExprKind::kDiv:
-    return builder_.CreateFDiv(x[0], x[1]);
-  case ExprKind::kNeg:
-    return builder_.CreateFNeg(x[0]);
-  case ExprKind::kAbs:
-    return unary(llvm::Intrinsic::fabs);
-  case ExprKind::kSqrt:
-    return unary(llvm::Intrinsic::sqrt);
-  case ExprKind::kFloor:
-    return unary(llvm::Intrinsic::floor);
-  case ExprKind::kCeil:
-    return unary(llvm::Intrinsic::ceil);
-  case ExprKind::kTrunc:
-    return unary(llvm::Intrinsic::trunc);
-  case ExprKind::kRint:
-    return unary(llvm::Intrinsic::roundeven);
-  case ExprKind::kFma:
-    return builder_.CreateFMA(x[0], x[1], x[2]);
+  case ExprKind::kAdd: return builder_.CreateFAdd(x[0], x[1]);
+  case ExprKind::kSub: return builder_.CreateFSub(x[0], x[1]);
+  case ExprKind::kMul: return builder_.CreateFMul(x[0], x[1]);
+  case ExprKind::kDiv: return builder_.CreateFDiv(x[0], x[1]);
+  case ExprKind::kNeg: return builder_.CreateFNeg(x[0]);
+  case ExprKind::kAbs: return unary(llvm::Intrinsic::fabs);
+  case ExprKind::kSqrt: return unary(llvm::Intrinsic::sqrt);
+  case ExprKind::kFloor: return unary(llvm::Intrinsic::floor);
+  case ExprKind::kCeil: return unary(llvm::Intrinsic::ceil);
+  case ExprKind::kTrunc: return unary(llvm::Intrinsic::trunc);
+  case ExprKind::kRint: return unary(llvm::Intrinsic::roundeven);
+  case ExprKind::kFma: return builder_.CreateFMA(x[0], x[1], x[2]);
   default:
     throw InternalError("codegen: no floating-point instruction for expression kind " +
                         std::to_string(static_cast<int>(kind)));
@@ -173,8 +157,8 @@ llvm::Value *ValueBuilder::divide(Expr e, DType dtype, llvm::Value *a, llvm::Val
     if (is_signed) {
       llvm::Value *least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(bits));
       llvm::Value *minus_one = llvm::Constant::getAllOnesValue(type);
-      bad = builder_.CreateOr(
-          bad, builder_.CreateAnd(builder_.CreateICmpEQ(a, least), builder_.CreateICmpEQ(b, minus_one)));
+      bad = builder_.CreateOr(bad,
+                              builder_.CreateAnd(builder_.CreateICmpEQ(a, least), builder_.CreateICmpEQ(b, minus_one)));
     }
     b = builder_.CreateSelect(bad, llvm::ConstantInt::get(type, 1), b);
   }
@@ -183,8 +167,8 @@ llvm::Value *ValueBuilder::divide(Expr e, DType dtype, llvm::Value *a, llvm::Val
   if (!is_signed || natural) {
     // 32-bit division is several times faster, and the only one that vectors have a multiplication for.
     constexpr int64_t limit = int64_t{1} << 32;
-    bool narrow = bits == 64 && natural && dividend.upper && *dividend.upper < limit && divisor.upper &&
-                  *divisor.upper < limit;
+    bool narrow =
+        bits == 64 && natural && dividend.upper && *dividend.upper < limit && divisor.upper && *divisor.upper < limit;
     llvm::Type *work = narrow ? type->getWithNewBitWidth(32) : type;
     a = builder_.CreateTrunc(a, work);
     b = builder_.CreateTrunc(b, work);
@@ -198,8 +182,8 @@ llvm::Value *ValueBuilder::divide(Expr e, DType dtype, llvm::Value *a, llvm::Val
   llvm::Value *zero = llvm::Constant::getNullValue(type);
   llvm::Value *quotient = builder_.CreateSDiv(a, b);
   llvm::Value *rest = builder_.CreateSub(a, builder_.CreateMul(quotient, b));
-  llvm::Value *below = builder_.CreateAnd(builder_.CreateICmpNE(rest, zero),
-                                          builder_.CreateICmpSLT(builder_.CreateXor(rest, b), zero));
+  llvm::Value *below =
+      builder_.CreateAnd(builder_.CreateICmpNE(rest, zero), builder_.CreateICmpSLT(builder_.CreateXor(rest, b), zero));
   if (remainder)
     return builder_.CreateAdd(rest, builder_.CreateSelect(below, b, zero));
   return builder_.CreateAdd(quotient, builder_.CreateSExt(below, type));
@@ -209,38 +193,28 @@ llvm::Value *ValueBuilder::integer_arithmetic(Expr e, DType dtype, std::span<llv
   bool is_signed = is_signed_integer(dtype);
   bool index = e->is_index;
   switch (e.kind()) {
-  case ExprKind::kAdd:
-    return builder_.CreateAdd(x[0], x[1], "", false, index);
-  case ExprKind::kSub:
-    return builder_.CreateSub(x[0], x[1], "", false, index);
-  case ExprKind::kMul:
-    return builder_.CreateMul(x[0], x[1], "", false, index);
+  case ExprKind::kAdd: return builder_.CreateAdd(x[0], x[1], "", false, index);
+  case ExprKind::kSub: return builder_.CreateSub(x[0], x[1], "", false, index);
+  case ExprKind::kMul: return builder_.CreateMul(x[0], x[1], "", false, index);
   case ExprKind::kDiv:
   case ExprKind::kRem:
   case ExprKind::kFloorDiv:
-  case ExprKind::kFloorMod:
-    return divide(e, dtype, x[0], x[1]);
+  case ExprKind::kFloorMod: return divide(e, dtype, x[0], x[1]);
   case ExprKind::kMin:
     return builder_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x[0], x[1]);
   case ExprKind::kMax:
     return builder_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x[0], x[1]);
-  case ExprKind::kNeg:
-    return builder_.CreateNeg(x[0]);
+  case ExprKind::kNeg: return builder_.CreateNeg(x[0]);
   case ExprKind::kAbs:
     return is_signed ? builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x[0], builder_.getFalse()) : x[0];
   case ExprKind::kFloor:
   case ExprKind::kCeil:
   case ExprKind::kTrunc:
-  case ExprKind::kRint:
-    return x[0];
-  case ExprKind::kFma:
-    return builder_.CreateAdd(builder_.CreateMul(x[0], x[1]), x[2]);
-  case ExprKind::kShl:
-    return builder_.CreateShl(x[0], x[1]);
-  case ExprKind::kShr:
-    return is_signed ? builder_.CreateAShr(x[0], x[1]) : builder_.CreateLShr(x[0], x[1]);
-  default:
-    throw InternalError("codegen: no integer instruction for `" + print(e) + "`");
+  case ExprKind::kRint: return x[0];
+  case ExprKind::kFma: return builder_.CreateAdd(builder_.CreateMul(x[0], x[1]), x[2]);
+  case ExprKind::kShl: return builder_.CreateShl(x[0], x[1]);
+  case ExprKind::kShr: return is_signed ? builder_.CreateAShr(x[0], x[1]) : builder_.CreateLShr(x[0], x[1]);
+  default: throw InternalError("codegen: no integer instruction for `" + print(e) + "`");
   }
 }
 
@@ -272,12 +246,9 @@ Value ValueBuilder::operate(Expr e, std::span<const Value> operands) {
   DType from = e.operand(0).dtype();
   ExprKind kind = e.kind();
   switch (kind) {
-  case ExprKind::kSelect:
-    return select(operands[0].re, operands[1], operands[2]);
-  case ExprKind::kCast:
-    return cast(operands[0], from, e.dtype());
-  case ExprKind::kBitcast:
-    return bitcast(operands[0], from, e.dtype());
+  case ExprKind::kSelect: return select(operands[0].re, operands[1], operands[2]);
+  case ExprKind::kCast: return cast(operands[0], from, e.dtype());
+  case ExprKind::kBitcast: return bitcast(operands[0], from, e.dtype());
   case ExprKind::kEq:
   case ExprKind::kNe: {
     DType part = real_of(from);
@@ -289,8 +260,7 @@ Value ValueBuilder::operate(Expr e, std::span<const Value> operands) {
     return {kind == ExprKind::kEq ? builder_.CreateAnd(result, imaginary) : builder_.CreateOr(result, imaginary)};
   }
   case ExprKind::kLt:
-  case ExprKind::kLe:
-    return {compare(kind, from, operands[0].re, operands[1].re)};
+  case ExprKind::kLe: return {compare(kind, from, operands[0].re, operands[1].re)};
   case ExprKind::kAnd:
   case ExprKind::kOr:
   case ExprKind::kXor: {
@@ -300,19 +270,15 @@ Value ValueBuilder::operate(Expr e, std::span<const Value> operands) {
             : kind == ExprKind::kOr ? builder_.CreateOr(a, b)
                                     : builder_.CreateXor(a, b)};
   }
-  case ExprKind::kNot:
-    return {builder_.CreateNot(operands[0].re)};
-  case ExprKind::kReal:
-    return {operands[0].re};
-  case ExprKind::kImag:
-    return {operands[0].im};
+  case ExprKind::kNot: return {builder_.CreateNot(operands[0].re)};
+  case ExprKind::kReal: return {operands[0].re};
+  case ExprKind::kImag: return {operands[0].im};
   case ExprKind::kComplex: {
     Value value{operands[0].re, operands[1].re};
     match(value.re, value.im);
     return value;
   }
-  default:
-    break;
+  default: break;
   }
   OXYFUEL_CHECK(!is_complex(e.dtype()), "codegen: complex arithmetic that the builders should have expanded");
   llvm::Value *parts[3] = {};

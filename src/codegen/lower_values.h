@@ -1,9 +1,9 @@
-// Values of Loop IR expressions as LLVM values, and the arithmetic on them: one scalar, or one vector with a lane an iteration
-// of a vector loop. Includes LLVM: only for .cpp files of codegen.
+// Values of Loop IR expressions as LLVM values, and the arithmetic on them: one scalar, or one vector with a lane an
+// iteration of a vector loop. Includes LLVM: only for .cpp files of codegen.
 //
-// Representation in registers: bool is i1; integers are iN; f32 and f64 themselves; f16 and bf16 are i16 holding their bits, so
-// that LLVM never sees half-precision arithmetic and every rounding is spelled out; complex numbers are two values.
-// In memory bool is a byte.
+// Representation in registers: bool is i1; integers are iN; f32 and f64 themselves; f16 and bf16 are i16 holding their
+// bits, so that LLVM never sees half-precision arithmetic and every rounding is spelled out; complex numbers are two
+// values. In memory bool is a byte.
 #pragma once
 
 #include "codegen/target.h"
@@ -24,8 +24,8 @@ struct Value {
   bool is_vector() const { return re->getType()->isVectorTy(); }
 };
 
-/// Emits arithmetic at the insertion point of `builder`. Operands of one operation may be scalars and vectors mixed: scalars
-/// are splat. An operation on scalars alone stays scalar.
+/// Emits arithmetic at the insertion point of `builder`. Operands of one operation may be scalars and vectors mixed:
+/// scalars are splat. An operation on scalars alone stays scalar.
 class ValueBuilder {
 public:
   ValueBuilder(llvm::IRBuilder<> &builder, const Target &target) : builder_(builder), target_(target) {}
@@ -44,11 +44,11 @@ public:
   Value splat(Value value, int lanes);
   llvm::Value *splat(llvm::Value *value, int lanes);
 
-  /// Any kind but kVar, kLoad, kConst and kHostCall. The functions of vector maths must have been expanded: they give an
-  /// InternalError.
+  /// Any kind but kVar, kLoad, kConst and kHostCall. The functions of vector maths must have been expanded: they give
+  /// an InternalError.
   Value operate(Expr e, std::span<const Value> operands);
-  /// static_cast, with what x86 does where C++ leaves it open: a float outside the range of a 32- or 64-bit integer gives the
-  /// least integer, one for a narrower type is cut from that of 32 bits.
+  /// static_cast, with what x86 does where C++ leaves it open: a float outside the range of a 32- or 64-bit integer
+  /// gives the least integer, one for a narrower type is cut from that of 32 bits.
   Value cast(Value value, DType from, DType to);
   /// condition ? a : b in each lane; complex values too.
   Value select(llvm::Value *condition, Value a, Value b);

@@ -68,14 +68,12 @@ std::string normal_features(std::string_view list) {
 
 Arch arch_of(const std::string &triple) {
   switch (llvm::Triple(triple).getArch()) {
-  case llvm::Triple::x86_64:
-    return Arch::kX86_64;
-  case llvm::Triple::aarch64:
-    return Arch::kAArch64;
-  case llvm::Triple::riscv64:
-    return Arch::kRiscV64;
+  case llvm::Triple::x86_64: return Arch::kX86_64;
+  case llvm::Triple::aarch64: return Arch::kAArch64;
+  case llvm::Triple::riscv64: return Arch::kRiscV64;
   default:
-    throw UnsupportedError("no code generation for this architecture", {.found = triple, .hint = "x86_64, aarch64 or riscv64"});
+    throw UnsupportedError("no code generation for this architecture",
+                           {.found = triple, .hint = "x86_64, aarch64 or riscv64"});
   }
 }
 
@@ -121,9 +119,7 @@ Target make_target(std::string triple, std::string cpu, std::string_view feature
   check_names(*plain, target);
   std::unique_ptr<llvm::MCSubtargetInfo> info(backend.createMCSubtargetInfo(parsed, target.cpu, target.features));
   switch (target.arch) {
-  case Arch::kX86_64:
-    derive_x86(*info, target);
-    break;
+  case Arch::kX86_64: derive_x86(*info, target); break;
   case Arch::kAArch64:
     target.has_fma = target.has_f16c = true;
     target.has_vnni = info->checkFeatures("+dotprod");
@@ -147,8 +143,8 @@ Target detect_host() {
 #else
   std::string triple = llvm::sys::getProcessTriple();
 #endif
-  // The processor's name alone is not enough: a virtual machine may hide features that every such processor has, and the
-  // operating system may not save the wide registers.
+  // The processor's name alone is not enough: a virtual machine may hide features that every such processor has, and
+  // the operating system may not save the wide registers.
   std::vector<std::string> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
     features.push_back((feature.second ? "+" : "-") + feature.first().str());

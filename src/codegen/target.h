@@ -1,4 +1,5 @@
-// The machine that code is made for. Plain data with a text form, free of LLVM headers: schedules and caches use it too.
+// The machine that code is made for. Plain data with a text form, free of LLVM headers: schedules and caches use it
+// too.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@ namespace oxyfuel::codegen {
 
 enum class Arch { kX86_64, kAArch64, kRiscV64 };
 
-/// What code generation and the cost model know about a processor. Made by `host_target` or `Target::parse`, never filled
-/// by hand: the `has_` members follow from `cpu` and `features` as LLVM understands them.
+/// What code generation and the cost model know about a processor. Made by `host_target` or `Target::parse`, never
+/// filled by hand: the `has_` members follow from `cpu` and `features` as LLVM understands them.
 struct Target {
   Arch arch = Arch::kX86_64;
   std::string triple;
@@ -43,9 +44,10 @@ struct Target {
   /// `<triple> cpu=<name> features=<list>`; equal texts mean equal code. `parse` reads it back.
   std::string text() const;
 
-  /// Reads the form that `text` writes, or a name: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `riscv64`; a name may be
-  /// followed by features, as in `x86-64-v4,+avx512bf16`. Throws CompileError for an unknown name, processor or feature,
-  /// UnsupportedError for an architecture that this build has no back end for and for x86-64 below v2.
+  /// Reads the form that `text` writes, or a name: `host`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4`, `aarch64`, `riscv64`;
+  /// a name may be followed by features, as in `x86-64-v4,+avx512bf16`. Throws CompileError for an unknown name,
+  /// processor or feature, UnsupportedError for an architecture that this build has no back end for and for x86-64
+  /// below v2.
   static Target parse(std::string_view text);
 
   bool operator==(const Target &other) const { return text() == other.text(); }

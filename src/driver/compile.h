@@ -1,5 +1,5 @@
-// From a graph to a program: the whole recipe. `compile` runs the pipeline (pipeline.cpp), lowers groups, generates code
-// (equal kernels once, from the cache on disk where it has them) and builds the plan.
+// From a graph to a program: the whole recipe. `compile` runs the pipeline (pipeline.cpp), lowers groups, generates
+// code (equal kernels once, from the cache on disk where it has them) and builds the plan.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ struct ProgramArgument {
 
 /// Settings of one compile; options.def gives the documented ones their names, variables and defaults.
 struct CompileSettings {
-  std::string target = "host";   ///< codegen::Target::parse
-  int threads = 2;               ///< that compile kernels side by side
-  bool verify = false;           ///< IRs between passes, LLVM modules
-  std::string cache_directory;   ///< of compiled kernels; empty: none
-  std::string dump_directory;    ///< empty: none
+  std::string target = "host"; ///< codegen::Target::parse
+  int threads = 2;             ///< that compile kernels side by side
+  bool verify = false;         ///< IRs between passes, LLVM modules
+  std::string cache_directory; ///< of compiled kernels; empty: none
+  std::string dump_directory;  ///< empty: none
   PassOptions passes;
   std::vector<ProgramArgument> arguments; ///< empty: the graph's inputs in order; symbols then come from their sizes
 };
@@ -56,10 +56,10 @@ struct CompiledProgram {
 /// Compiles `graph`, which is consumed: passes rewrite it. Throws InternalError and CompileError; an operator without
 /// lowering raises UnsupportedError naming it.
 ///
-/// Extern nodes keep their attribute "id" as Step::index. Their step has the buffers of the operands, then those of the results; its
-/// sizes are, for each operand, offset, shape and strides (in elements) of the tensor in its buffer; for each result the shape and
-/// strides that kernels rely on; then the values of the attribute "integers". The attribute "binds" lists the symbols (positions
-/// in Graph::symbols) whose values the step provides.
+/// Extern nodes keep their attribute "id" as Step::index. Their step has the buffers of the operands, then those of the
+/// results; its sizes are, for each operand, offset, shape and strides (in elements) of the tensor in its buffer; for
+/// each result the shape and strides that kernels rely on; then the values of the attribute "integers". The attribute
+/// "binds" lists the symbols (positions in Graph::symbols) whose values the step provides.
 CompiledProgram compile(graph::Graph &graph, const CompileSettings &settings);
 
 } // namespace oxyfuel

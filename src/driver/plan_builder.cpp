@@ -226,7 +226,9 @@ Expr layout_elements(ExprContext &context, const graph::Type &type, const graph:
 
 void PlanBuilder::mark_aliasing(loop::Kernel &kernel, const std::vector<int> &buffers) {
   bool writes_argument = false;
-  auto is_own = [&](int b) { return plan_.buffers[b].kind != PlanBuffer::Kind::kArgument && plan_.buffers[b].kind != PlanBuffer::Kind::kExtern; };
+  auto is_own = [&](int b) {
+    return plan_.buffers[b].kind != PlanBuffer::Kind::kArgument && plan_.buffers[b].kind != PlanBuffer::Kind::kExtern;
+  };
   for (size_t i = 0; i < buffers.size(); ++i)
     if (kernel.buffers[i]->kind != oxyfuel::Buffer::Kind::kInput)
       writes_argument = writes_argument || !is_own(buffers[i]);
@@ -264,8 +266,8 @@ void PlanBuilder::emit_group(const graph::Node &node) {
   }
   LoweredGroup lowered = lower_group(node, machine_);
   for (const Temporary &temporary : lowered.temporaries)
-    temporaries.push_back(add_buffer(temporary.is_bound ? PlanBuffer::Kind::kBound : PlanBuffer::Kind::kArena, temporary.dtype, 0,
-                                     temporary.elements));
+    temporaries.push_back(add_buffer(temporary.is_bound ? PlanBuffer::Kind::kBound : PlanBuffer::Kind::kArena,
+                                     temporary.dtype, 0, temporary.elements));
   std::map<int, int> numbers;
   for (const KernelCall &call : lowered.calls) {
     if (is_in_place && &call == &lowered.calls[0])
@@ -443,10 +445,11 @@ void PlanBuilder::make_sizes_kernel() {
   ExprContext &context = *kernel->context;
   builder.task("t", context.integer(1), [&](Expr) {
     for (size_t i = graph_.symbols.size(); i < slot_exprs_.size(); ++i)
-      builder.store(out, context.integer(static_cast<int64_t>(i)),
-                    import(
-                        slot_exprs_[i], context, [&](const Var *v) { return context.var(sizes.at(v)); },
-                        [](const oxyfuel::Buffer *) -> const oxyfuel::Buffer * { throw InternalError("a size that loads"); }));
+      builder.store(
+          out, context.integer(static_cast<int64_t>(i)),
+          import(
+              slot_exprs_[i], context, [&](const Var *v) { return context.var(sizes.at(v)); },
+              [](const oxyfuel::Buffer *) -> const oxyfuel::Buffer * { throw InternalError("a size that loads"); }));
   });
   plan_.slot_count = static_cast<int32_t>(slot_exprs_.size());
   if (plan_.slot_count > plan_.symbol_count)

@@ -59,7 +59,8 @@ void bind_executable(nb::module_ &module) {
   nb::class_<Executable>(module, "Executable", "A compiled program on PyTorch tensors; calls may come from any thread.")
       .def("__init__", make_executable, nb::arg("program"), nb::arg("argument_count"), nb::arg("positions"),
            nb::arg("constants"), nb::arg("outputs"), nb::arg("externs"))
-      .def("__call__", &Executable::call, nb::arg("arguments"), "Empties the list of arguments; gives a list of results.")
+      .def("__call__", &Executable::call, nb::arg("arguments"),
+           "Empties the list of arguments; gives a list of results.")
       .def("profile", &Executable::profile, nb::arg("arguments"), "(name, nanoseconds) of each step of one call.")
       .def("invalidate", [](Executable &self) { self.program().invalidate(); })
       .def("trim", [](Executable &self) { self.program().trim(); })

@@ -1,4 +1,5 @@
-// Integer expressions for the importer, which turns PyTorch's symbolic sizes into them. Operators take plain integers too.
+// Integer expressions for the importer, which turns PyTorch's symbolic sizes into them. Operators take plain integers
+// too.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -58,8 +59,10 @@ void bind_expr(nb::module_ &module) {
              Expr like = condition.context().integer(0);
              return select(condition, operand(a, like), operand(b, like));
            })
-      .def("as_integer", [](Expr a) { return cast(a, DType::kI64); }, "A condition as 0 or 1.")
-      .def_prop_ro("constant", [](Expr a) { return a.constant(); }, "The value, when it is known.")
+      .def(
+          "as_integer", [](Expr a) { return cast(a, DType::kI64); }, "A condition as 0 or 1.")
+      .def_prop_ro(
+          "constant", [](Expr a) { return a.constant(); }, "The value, when it is known.")
       .def_prop_ro("is_boolean", [](Expr a) { return is_bool(a.dtype()); })
       .def("__str__", [](Expr a) { return print(a); })
       .def("__repr__", [](Expr a) { return print(a); });

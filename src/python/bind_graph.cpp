@@ -69,8 +69,8 @@ nb::object import_node(Graph &graph, std::string overload, nb::handle arguments,
   return results ? nb::object(to_list(*results)) : nb::none();
 }
 
-nb::list add_extern(Graph &graph, int64_t id, std::string target, const std::vector<Value *> &operands, nb::handle types,
-                    nb::handle strides, nb::handle integers, std::vector<int64_t> binds, bool is_pure,
+nb::list add_extern(Graph &graph, int64_t id, std::string target, const std::vector<Value *> &operands,
+                    nb::handle types, nb::handle strides, nb::handle integers, std::vector<int64_t> binds, bool is_pure,
                     std::string location) {
   ExprContext &context = graph.context();
   std::map<std::string, graph::Attribute, std::less<>> attributes{{"id", id}, {"target", std::move(target)}};
@@ -120,18 +120,18 @@ void bind_graph(nb::module_ &module) {
       .def_prop_ro("dtype", [](const Value &value) { return value.type.dtype; })
       .def_prop_ro("shape", [](const Value &value) { return value.type.shape; })
       .def_prop_ro("rank", [](const Value &value) { return value.type.rank(); })
-      .def_prop_ro("is_extern", [](const Value &value) {
-        return value.producer && value.producer->op->kind == OpKind::kExtern;
-      })
+      .def_prop_ro("is_extern",
+                   [](const Value &value) { return value.producer && value.producer->op->kind == OpKind::kExtern; })
       .def_prop_ro("type", [](const Value &value) { return graph::print(value.type); });
 
   nb::class_<Graph>(module, "Graph", "A program as operators on whole tensors; see src/ir/graph/graph.h.")
-      .def("__init__",
-           [](Graph *self, std::string name) {
-             new (self) Graph();
-             self->name = std::move(name);
-           },
-           nb::arg("name") = "main")
+      .def(
+          "__init__",
+          [](Graph *self, std::string name) {
+            new (self) Graph();
+            self->name = std::move(name);
+          },
+          nb::arg("name") = "main")
       .def_static("parse", [](const std::string &text) { return std::shared_ptr<Graph>(graph::parse(text)); })
       .def("symbol", add_symbol, nb::arg("name"), nb::arg("lower").none(), nb::arg("upper").none(), nb::arg("hint"),
            "A new size symbol with lower <= value < upper; `hint` is a likely value, never a guard.")
@@ -146,18 +146,22 @@ void bind_graph(nb::module_ &module) {
            nb::arg("strides"), nb::arg("integers"), nb::arg("binds"), nb::arg("is_pure"), nb::arg("location"))
       .def("add", add_node, nb::arg("op"), nb::arg("operands"), nb::arg("attributes"), nb::arg("location") = "")
       .def("add_output", add_output, nb::arg("value").none(), nb::arg("strides").none() = nb::none())
-      .def("add_mutation", [](Graph &graph, Value *target, Value *value) { graph.mutations.push_back({target, value}); })
+      .def("add_mutation",
+           [](Graph &graph, Value *target, Value *value) { graph.mutations.push_back({target, value}); })
       .def("remove_dead", [](Graph &graph) { return graph.remove_dead(); })
       .def("verify", [](const Graph &graph) { graph::verify(graph); })
       .def_prop_ro("node_count", [](const Graph &graph) { return graph.nodes().size(); })
       .def("__str__", [](const Graph &graph) { return graph::print(graph); });
 
-  module.def("rules", [] {
-    nb::set names;
-    for (const AtenRule *rule : all_rules())
-      names.add(nb::str(rule->overload.data(), rule->overload.size()));
-    return names;
-  }, "The ATen overloads that compile to our own code.");
+  module.def(
+      "rules",
+      [] {
+        nb::set names;
+        for (const AtenRule *rule : all_rules())
+          names.add(nb::str(rule->overload.data(), rule->overload.size()));
+        return names;
+      },
+      "The ATen overloads that compile to our own code.");
 }
 
 } // namespace oxyfuel::python

@@ -64,9 +64,10 @@ void bind_program(nb::module_ &module) {
       .def_rw("cache_directory", &CompileSettings::cache_directory)
       .def_rw("dump_directory", &CompileSettings::dump_directory)
       .def_rw("passes", &CompileSettings::passes)
-      .def("add_argument", [](CompileSettings &self, bool is_integer, int index) {
-        self.arguments.push_back({is_integer, index});
-      }, "The next argument of the program: an input of the graph, or an integer that is a symbol of it.");
+      .def(
+          "add_argument",
+          [](CompileSettings &self, bool is_integer, int index) { self.arguments.push_back({is_integer, index}); },
+          "The next argument of the program: an input of the graph, or an integer that is a symbol of it.");
   module.def("compile", compile_graph, nb::arg("graph"), nb::arg("settings"),
              "Compiles a graph, which is used up. Gives the program as bytes, and a report.");
 }

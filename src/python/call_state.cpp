@@ -163,8 +163,8 @@ void CallState::raise_error() {
   throw nb::python_error();
 }
 
-OxyfuelStatus CallState::allocate(int32_t index, DType dtype, int32_t rank, const int64_t *shape,
-                                  const int64_t *stride, void **memory) {
+OxyfuelStatus CallState::allocate(int32_t index, DType dtype, int32_t rank, const int64_t *shape, const int64_t *stride,
+                                  void **memory) {
   WithInterpreter lock(*this);
   PyObject *tensor = new_tensor(dtype, rank, shape, stride, memory);
   if (!tensor) {
@@ -183,8 +183,7 @@ OxyfuelStatus CallState::deliver(int32_t index, const runtime::Output &descripti
   case Kind::kArgument: outputs[index] = nb::borrow(tensors[description.source]); break;
   case Kind::kView: {
     PyObject *base = description.source >= 0 ? tensors[description.source] : outputs[~description.source].ptr();
-    outputs[index] =
-        nb::steal(view_of(base, static_cast<int32_t>(description.shape.size()), shape, stride, offset));
+    outputs[index] = nb::steal(view_of(base, static_cast<int32_t>(description.shape.size()), shape, stride, offset));
     break;
   }
   case Kind::kExtern: {
@@ -243,8 +242,8 @@ bool CallState::overlaps_operand(const runtime::ExternStep &step, size_t operand
   return false;
 }
 
-/// Keeps result `i` and tells the plan where it lies. What PyTorch gives in another layout, or as a view of an operand (whose
-/// memory may soon hold something else), is copied. False when its shape is not the one that was promised.
+/// Keeps result `i` and tells the plan where it lies. What PyTorch gives in another layout, or as a view of an operand
+/// (whose memory may soon hold something else), is copied. False when its shape is not the one that was promised.
 bool CallState::take_result(const runtime::ExternStep &step, size_t i, nb::object tensor, bool has_known_sizes,
                             int32_t rank, const int64_t *sizes) {
   const runtime::Plan &plan = executable.program_->plan();
@@ -320,8 +319,8 @@ void CallState::call_function(const runtime::ExternStep &step) {
   }
   for (size_t i = 0; i < function.result_ranks.size(); ++i) {
     nb::object tensor = results[i];
-    if (!tensor.is_none() && !take_result(step, i, std::move(tensor), function.binds.empty(), function.result_ranks[i],
-                                          result_sizes)) {
+    if (!tensor.is_none() &&
+        !take_result(step, i, std::move(tensor), function.binds.empty(), function.result_ranks[i], result_sizes)) {
       const std::string text = described.name + ": result " + std::to_string(i) + " is not what PyTorch promised";
       throw std::runtime_error(text);
     }

@@ -1,5 +1,5 @@
-// What one call of an executable holds: the arguments as the runtime wants them, the tensors made so far, and the Python
-// exception of an extern step. States are kept and used again, so a call allocates nothing of ours.
+// What one call of an executable holds: the arguments as the runtime wants them, the tensors made so far, and the
+// Python exception of an extern step. States are kept and used again, so a call allocates nothing of ours.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ struct CallState {
   CallState(const CallState &) = delete;
 
   void start(nb::list arguments);
-  /// Reads the tensor at `position` as the plan's argument `i`. Throws when it is not a tensor of this process's memory.
+  /// Reads the tensor at `position` as the plan's argument `i`. Throws when it is not a tensor of this process's
+  /// memory.
   void read_tensor(size_t i, int32_t position);
   void read_integer(size_t i, int32_t position);
   void fill(runtime::Call &call);
@@ -63,7 +64,8 @@ private:
   nb::object operand(const runtime::ExternStep &step, size_t i, int32_t rank, const int64_t *sizes);
   bool take_result(const runtime::ExternStep &step, size_t i, nb::object tensor, bool has_known_sizes, int32_t rank,
                    const int64_t *sizes);
-  bool overlaps_operand(const runtime::ExternStep &step, size_t operand_count, const void *begin, const void *end) const;
+  bool overlaps_operand(const runtime::ExternStep &step, size_t operand_count, const void *begin,
+                        const void *end) const;
   void call_function(const runtime::ExternStep &step);
 };
 

@@ -25,8 +25,8 @@ std::atomic<uint64_t> epoch{0};
   }
 }
 
-/// The version counter of a static argument. Inference tensors have none; they never change in place outside of inference
-/// mode, and samples see the rest.
+/// The version counter of a static argument. Inference tensors have none; they never change in place outside of
+/// inference mode, and samples see the rest.
 uint64_t version_of(PyObject *tensor, SeenInference &seen, const void *data) {
   static PyObject *name = PyUnicode_InternFromString("_version");
   if (seen.object == tensor && seen.data == data)
@@ -107,7 +107,8 @@ void Executable::find_last_uses() {
       sizes += 1 + 2 * rank;
     for (int32_t rank : function.result_ranks)
       sizes += 2 * rank;
-    if (step.buffers.size() != function.operand_ranks.size() + function.result_ranks.size() || step.sizes.size() != sizes)
+    if (step.buffers.size() != function.operand_ranks.size() + function.result_ranks.size() ||
+        step.sizes.size() != sizes)
       throw nb::value_error(("extern step " + step.name + " does not fit its function").c_str());
   }
   for (const runtime::Output &output : plan.outputs)

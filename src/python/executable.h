@@ -1,5 +1,5 @@
-// A compiled program that takes and gives PyTorch tensors. Immutable after construction, so any number of Python threads may
-// call it; the interpreter lock is released while kernels run.
+// A compiled program that takes and gives PyTorch tensors. Immutable after construction, so any number of Python
+// threads may call it; the interpreter lock is released while kernels run.
 #pragma once
 
 #include <memory>
@@ -28,8 +28,8 @@ struct OutputRecipe {
   int64_t offset = 0;                  ///< kView, in elements, from the argument's first
 };
 
-/// A step that runs in PyTorch: `function(tensors, integers)` gives the list of result tensors, or with `binds` a pair of
-/// that list and the values of the symbols `binds`.
+/// A step that runs in PyTorch: `function(tensors, integers)` gives the list of result tensors, or with `binds` a pair
+/// of that list and the values of the symbols `binds`.
 struct ExternFunction {
   nb::object function;
   std::vector<int32_t> operand_ranks, result_ranks;
@@ -67,14 +67,15 @@ private:
 
   Signature signature_;
   std::unique_ptr<runtime::Program> program_;
-  std::vector<uint8_t> is_bound_;     ///< a plan argument each: bind steps read it
-  std::vector<int32_t> last_use_;     ///< a plan buffer each: last step that uses it
-  std::vector<uint8_t> is_delivered_; ///< a plan buffer each: an output is that extern result
+  std::vector<uint8_t> is_bound_;                       ///< a plan argument each: bind steps read it
+  std::vector<int32_t> last_use_;                       ///< a plan buffer each: last step that uses it
+  std::vector<uint8_t> is_delivered_;                   ///< a plan buffer each: an output is that extern result
   std::vector<std::unique_ptr<struct CallState>> idle_; ///< guarded by the interpreter lock
   bool poison_ = false;
 };
 
-/// Part of every fingerprint of static arguments: rises when an optimiser has changed them behind their version counters.
+/// Part of every fingerprint of static arguments: rises when an optimiser has changed them behind their version
+/// counters.
 void bump_epoch();
 
 } // namespace oxyfuel::python

@@ -168,8 +168,8 @@ PyObject *new_tensor(DType dtype, int32_t rank, const int64_t *shape, const int6
     bridge.get_data(handle, data);
     return wrap(handle);
   }
-  DLTensor wanted{nullptr, {kDLCPU, 0}, rank, to_dlpack(dtype), const_cast<int64_t *>(shape),
-                  const_cast<int64_t *>(strides), 0};
+  DLTensor wanted{
+      nullptr, {kDLCPU, 0}, rank, to_dlpack(dtype), const_cast<int64_t *>(shape), const_cast<int64_t *>(strides), 0};
   // The allocator makes contiguous tensors; others are made as a flat one and a view.
   int64_t elements = 1, expected = 1;
   bool is_contiguous = true, is_empty = false;

@@ -19,7 +19,8 @@ enum OxyfuelStatus : int32_t {
   kOxyfuelAssertFailed = 3,    ///< a data-dependent assertion of the program failed
   kOxyfuelOutOfMemory = 4,
   kOxyfuelExternFailed = 5, ///< an extern step raised; the language binding holds the exception
-  kOxyfuelBadArgument = 6,  ///< an argument's shape, strides or type is not what the plan was made for (never from kernels)
+  kOxyfuelBadArgument =
+      6, ///< an argument's shape, strides or type is not what the plan was made for (never from kernels)
 };
 
 /// Functions of the host that images may call, by field index. Scalar libm functions in double precision serve element
@@ -32,22 +33,55 @@ struct OxyfuelHostTable {
 };
 
 enum OxyfuelHostFunction : int32_t {
-  kHostExp, kHostExp2, kHostExpm1, kHostLog, kHostLog2, kHostLog10, kHostLog1p, kHostSin, kHostCos, kHostTan,
-  kHostAsin, kHostAcos, kHostAtan, kHostSinh, kHostCosh, kHostTanh, kHostAsinh, kHostAcosh, kHostAtanh, kHostErf,
-  kHostErfc, kHostLgamma, kHostTgamma, kHostCbrt,
+  kHostExp,
+  kHostExp2,
+  kHostExpm1,
+  kHostLog,
+  kHostLog2,
+  kHostLog10,
+  kHostLog1p,
+  kHostSin,
+  kHostCos,
+  kHostTan,
+  kHostAsin,
+  kHostAcos,
+  kHostAtan,
+  kHostSinh,
+  kHostCosh,
+  kHostTanh,
+  kHostAsinh,
+  kHostAcosh,
+  kHostAtanh,
+  kHostErf,
+  kHostErfc,
+  kHostLgamma,
+  kHostTgamma,
+  kHostCbrt,
   // Float entry points, for functions whose eager float32 result is libm's own (argument and result are exact floats).
-  kHostLgammaF, kHostTgammaF, kHostSinF, kHostCosF, kHostTanF,
+  kHostLgammaF,
+  kHostTgammaF,
+  kHostSinF,
+  kHostCosF,
+  kHostTanF,
   kHostFunctionCount
 };
 enum OxyfuelHostFunction2 : int32_t {
-  kHostPow, kHostAtan2, kHostFmod, kHostHypot, kHostNextafter, kHostPowF, kHostAtan2F, kHostNextafterF,
+  kHostPow,
+  kHostAtan2,
+  kHostFmod,
+  kHostHypot,
+  kHostNextafter,
+  kHostPowF,
+  kHostAtan2F,
+  kHostNextafterF,
   kHostFunction2Count
 };
 
 /// One kernel's code. Runs the tasks [begin, end) of its grid. Tasks are independent of one another.
 ///  - buffers: base pointer of each buffer parameter, in the order of the kernel's signature. Element alignment only is
 ///    guaranteed for arguments of the program; arena buffers are 64-byte aligned.
-///  - sizes:   value of each size parameter (extents, strides, offsets in elements, time step), in the signature's order.
+///  - sizes:   value of each size parameter (extents, strides, offsets in elements, time step), in the signature's
+///  order.
 ///  - scratch: this worker's private memory, 64-byte aligned, at least the kernel's scratch_bytes long.
 /// Returns an OxyfuelStatus; the first non-zero one stops the plan.
 typedef int32_t (*OxyfuelKernel)(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch,

@@ -90,7 +90,8 @@ OxyfuelStatus check_arguments(const Plan &plan, const Call &call, const int64_t 
     const Argument &argument = plan.arguments[i];
     if (argument.kind != Argument::Kind::kTensor || argument.shape.empty())
       continue;
-    const int64_t *shape = call.argument_shapes[i], *strides = call.argument_strides ? call.argument_strides[i] : nullptr;
+    const int64_t *shape = call.argument_shapes[i],
+                  *strides = call.argument_strides ? call.argument_strides[i] : nullptr;
     const size_t rank = argument.shape.size();
     for (size_t axis = 0; axis < rank; ++axis)
       if (shape[axis] != slots[argument.shape[axis]])

@@ -14,8 +14,8 @@ OxyfuelStatus check_kinds(const Plan &plan, const Call &call, std::string *messa
 /// Sets the symbols that come from arguments; those that steps bind stay as they are.
 void read_symbols(const Plan &plan, const Call &call, std::vector<int64_t> &symbols);
 
-/// Compares shapes and strides with the plan's slots. Strides count only where they can matter: axes of extent over 1 of
-/// tensors with elements. The message names the argument, what was found and what is wanted.
+/// Compares shapes and strides with the plan's slots. Strides count only where they can matter: axes of extent over 1
+/// of tensors with elements. The message names the argument, what was found and what is wanted.
 OxyfuelStatus check_arguments(const Plan &plan, const Call &call, const int64_t *slots, std::string *message);
 
 } // namespace oxyfuel::runtime

@@ -81,9 +81,8 @@ OxyfuelStatus BindingCache::bind(const Call &call, Frame &frame, std::string *me
   if (tables_.bind_actions.empty() && tables_.bound_buffers.empty())
     return kOxyfuelOk;
   const uint64_t present = clock_.fetch_add(1, std::memory_order_relaxed);
-  if (const Binding *last = frame.binding.get();
-      last && !last->retired.load(std::memory_order_acquire) && has_same_identity(*last, call, frame) &&
-      is_current(*last, call)) {
+  if (const Binding *last = frame.binding.get(); last && !last->retired.load(std::memory_order_acquire) &&
+                                                 has_same_identity(*last, call, frame) && is_current(*last, call)) {
     last->last_use.store(present, std::memory_order_relaxed);
     return kOxyfuelOk;
   }
@@ -146,8 +145,7 @@ void BindingCache::take_samples(const Call &call, const Frame &frame, Binding &b
         rest /= extent;
       }
       Sample sample{index, static_cast<uint32_t>(std::min<int64_t>(item, 8)), offset * item, 0};
-      sample.value =
-          read_sample(static_cast<const uint8_t *>(call.argument_data[index]) + sample.offset, sample.size);
+      sample.value = read_sample(static_cast<const uint8_t *>(call.argument_data[index]) + sample.offset, sample.size);
       binding.samples.push_back(sample);
     }
   }
@@ -178,7 +176,8 @@ OxyfuelStatus BindingCache::make(const Call &call, Frame &frame, Binding &bindin
   bind_count_.fetch_add(1, std::memory_order_relaxed);
   Region region(call.threads);
   for (size_t i = 0; i < tables_.bind_actions.size(); ++i)
-    if (const OxyfuelStatus status = run_action(tables_, tables_.bind_actions[i], frame, region); status != kOxyfuelOk) {
+    if (const OxyfuelStatus status = run_action(tables_, tables_.bind_actions[i], frame, region);
+        status != kOxyfuelOk) {
       if (message)
         *message = describe_failure(status, tables_.plan.bind_steps[i]);
       return status;

@@ -1,6 +1,6 @@
-// What bind steps made from static arguments (packed weights), and when it is out of date. A binding belongs to one tuple
-// of argument addresses; it holds while fingerprints, the sizes involved and a few sampled elements of each argument stay
-// as they were. Samples notice most writes that version counters miss.
+// What bind steps made from static arguments (packed weights), and when it is out of date. A binding belongs to one
+// tuple of argument addresses; it holds while fingerprints, the sizes involved and a few sampled elements of each
+// argument stay as they were. Samples notice most writes that version counters miss.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,9 @@ class BindingCache {
 public:
   BindingCache(const Tables &tables, FramePool &frames) : tables_(tables), frames_(frames) {}
 
-  /// Makes `frame.binding` and the addresses of the bound buffers fit the call's static arguments; runs the bind steps when
-  /// nothing that fits is at hand. Needs the frame's slots. Callers that still use the old binding keep it to their end.
+  /// Makes `frame.binding` and the addresses of the bound buffers fit the call's static arguments; runs the bind steps
+  /// when nothing that fits is at hand. Needs the frame's slots. Callers that still use the old binding keep it to
+  /// their end.
   OxyfuelStatus bind(const Call &call, Frame &frame, std::string *message);
 
   void invalidate();

@@ -69,9 +69,9 @@ OxyfuelStatus deliver(void *context, int32_t output, const Output &description, 
     const oxyfuel_tensor &source =
         description.source >= 0 ? run.arguments[description.source] : run.outputs[~description.source];
     describe(tensor, description.dtype, description.shape.size(), shape, strides);
-    tensor.data = source.data ? static_cast<char *>(source.data) +
-                                    offset * static_cast<int64_t>(size_of(description.dtype))
-                              : nullptr;
+    tensor.data = source.data
+                      ? static_cast<char *>(source.data) + offset * static_cast<int64_t>(size_of(description.dtype))
+                      : nullptr;
     return kOxyfuelOk;
   }
   case Output::Kind::kInteger: {

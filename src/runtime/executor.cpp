@@ -110,9 +110,9 @@ OxyfuelStatus Executor::allocate_output(int32_t index) {
   }
   const int64_t bytes = span_bytes(shape, strides, rank, output.dtype);
   void *data = nullptr;
-  const OxyfuelStatus status =
-      call_.allocate ? call_.allocate(call_.context, index, output.dtype, static_cast<int32_t>(rank), shape, strides, &data)
-                     : kOxyfuelOutOfMemory;
+  const OxyfuelStatus status = call_.allocate ? call_.allocate(call_.context, index, output.dtype,
+                                                               static_cast<int32_t>(rank), shape, strides, &data)
+                                              : kOxyfuelOutOfMemory;
   if (status != kOxyfuelOk || (!data && bytes > 0))
     return fail(status != kOxyfuelOk ? status : kOxyfuelOutOfMemory,
                 "no memory for output " + std::to_string(index) + " of " + std::to_string(bytes) + " bytes");
@@ -236,8 +236,12 @@ OxyfuelStatus Executor::run_extern(const Action &action, int32_t index) {
   for (uint32_t i = 0; i < action.buffers.count; ++i)
     frame_.step_buffers[i] = frame_.buffers[operands[i]];
   std::copy_n(frame_.slots.begin(), frame_.symbols.size(), frame_.symbols.begin());
-  const ExternStep step{action.index, index, frame_.slots.data(), frame_.step_buffers.data(),
-                        static_cast<int32_t>(action.buffers.count), frame_.symbols.data()};
+  const ExternStep step{action.index,
+                        index,
+                        frame_.slots.data(),
+                        frame_.step_buffers.data(),
+                        static_cast<int32_t>(action.buffers.count),
+                        frame_.symbols.data()};
   if (const OxyfuelStatus status = call_.run_extern(call_.context, step); status != kOxyfuelOk)
     return status;
   for (uint32_t i = 0; i < action.buffers.count; ++i)
@@ -252,8 +256,7 @@ OxyfuelStatus Executor::run_extern(const Action &action, int32_t index) {
 OxyfuelStatus Executor::update_sizes() {
   std::copy_n(frame_.slots.begin(), frame_.symbols.size(), frame_.symbols.begin());
   void *const buffers[] = {frame_.slots.data()};
-  return static_cast<OxyfuelStatus>(
-      tables_.sizes_kernel(buffers, frame_.symbols.data(), 0, 1, nullptr, &host_table()));
+  return static_cast<OxyfuelStatus>(tables_.sizes_kernel(buffers, frame_.symbols.data(), 0, 1, nullptr, &host_table()));
 }
 
 OxyfuelStatus Executor::deliver_outputs() {
@@ -273,8 +276,8 @@ OxyfuelStatus Executor::deliver_outputs() {
       frame_.step_strides[axis] = frame_.slots[output.strides[axis]];
     }
     const int64_t offset = output.offset == kNoSlot ? 0 : frame_.slots[output.offset];
-    if (const OxyfuelStatus status = call_.deliver(call_.context, index, output, frame_.step_sizes.data(),
-                                                   frame_.step_strides.data(), offset);
+    if (const OxyfuelStatus status =
+            call_.deliver(call_.context, index, output, frame_.step_sizes.data(), frame_.step_strides.data(), offset);
         status != kOxyfuelOk)
       return fail(status, "output " + std::to_string(i) + " cannot be made");
   }

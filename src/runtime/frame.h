@@ -1,5 +1,5 @@
-// What a call needs besides its arguments, kept for the next call: slot values, buffer addresses, the arena. Calls at the
-// same time use different frames; a frame that comes back unchanged sizes needs no work at all.
+// What a call needs besides its arguments, kept for the next call: slot values, buffer addresses, the arena. Calls at
+// the same time use different frames; a frame that comes back unchanged sizes needs no work at all.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Frame {
   std::vector<int64_t> symbols; ///< of the present call
   std::shared_ptr<const Layout> layout;
   std::vector<int64_t> slots;
-  std::vector<void *> buffers; ///< address of each buffer of the plan
+  std::vector<void *> buffers;    ///< address of each buffer of the plan
   std::vector<uint8_t> allocated; ///< one an output: made in this call
   std::vector<void *> output_data;
   AlignedMemory arena;

@@ -9,9 +9,7 @@ namespace {
 
 constexpr int64_t kLargestArena = int64_t{1} << 56;
 
-constexpr int64_t round_up(int64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
+constexpr int64_t round_up(int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
 struct Placed {
   int64_t begin, end;

@@ -1,5 +1,5 @@
-// Offsets of buffers in one arena, from their sizes and lifetimes. Greedy by size: the largest buffer first, each into the
-// tightest gap between the buffers already placed that live at the same time (Pisarchyk and Lee, "Efficient memory
+// Offsets of buffers in one arena, from their sizes and lifetimes. Greedy by size: the largest buffer first, each into
+// the tightest gap between the buffers already placed that live at the same time (Pisarchyk and Lee, "Efficient memory
 // management for deep neural net inference", 2020).
 #pragma once
 
@@ -12,7 +12,7 @@ namespace oxyfuel::runtime {
 inline constexpr int64_t kArenaAlignment = 64;
 
 struct Lifetime {
-  int64_t bytes = 0;          ///< >= 0; a buffer of 0 bytes takes no room
+  int64_t bytes = 0;           ///< >= 0; a buffer of 0 bytes takes no room
   int32_t first = 0, last = 0; ///< steps, inclusive
 };
 

@@ -1,6 +1,7 @@
-// The plan of a program: what runs, in which order, over which memory. Plain data with a binary form (plan_io.cpp), made
-// by driver/, executed by runtime/program.cpp. It holds no expressions: every number that depends on sizes is a slot of
-// one int64 array that the program's sizes kernel computes from the symbols, so dynamic shapes need no IR at run time.
+// The plan of a program: what runs, in which order, over which memory. Plain data with a binary form (plan_io.cpp),
+// made by driver/, executed by runtime/program.cpp. It holds no expressions: every number that depends on sizes is a
+// slot of one int64 array that the program's sizes kernel computes from the symbols, so dynamic shapes need no IR at
+// run time.
 #pragma once
 
 #include <cstdint>
@@ -84,10 +85,10 @@ struct Step {
   std::vector<int32_t> buffers;
   std::vector<Slot> sizes;
   Slot grid = kNoSlot;
-  int64_t scratch_bytes = 0;  ///< per worker
-  int64_t grain = 1;          ///< least number of tasks worth a claim
+  int64_t scratch_bytes = 0; ///< per worker
+  int64_t grain = 1;         ///< least number of tasks worth a claim
   int32_t body = 0, other = 0;
-  int32_t symbol = -1;        ///< kLoop: which symbol counts
+  int32_t symbol = -1; ///< kLoop: which symbol counts
   bool reverse = false;
   std::string name; ///< for profiles: what was fused
 };
@@ -112,7 +113,8 @@ struct Plan {
   std::vector<uint8_t> constants; ///< 64-byte aligned pieces
 };
 
-/// Binary form, little endian, versioned. `read_plan` checks all indices and lengths; false with a message when hostile.
+/// Binary form, little endian, versioned. `read_plan` checks all indices and lengths; false with a message when
+/// hostile.
 std::vector<uint8_t> write_plan(const Plan &plan);
 bool read_plan(const uint8_t *data, size_t size, Plan &plan, std::string &message);
 /// The check by itself, for plans that were not read: all indices lie in range, control steps nest, bind steps write

@@ -164,8 +164,8 @@ private:
     case Step::Kind::kSizes: good = plan_.sizes_kernel != -1; break;
     case Step::Kind::kLoop:
       good = step.grid != kNoSlot && step.symbol >= -1 &&
-             (step.symbol == -1 || (within(step.symbol, plan_.symbols) &&
-                                    plan_.symbols[step.symbol].kind == SymbolSource::Kind::kStep));
+             (step.symbol == -1 ||
+              (within(step.symbol, plan_.symbols) && plan_.symbols[step.symbol].kind == SymbolSource::Kind::kStep));
       break;
     case Step::Kind::kBranch:
     case Step::Kind::kWhile: good = step.buffers.size() == 1; break;

@@ -15,7 +15,8 @@ namespace oxyfuel::runtime {
 
 struct Program::Implementation final : ForkHandler {
   Implementation(std::unique_ptr<Tables> made, std::unique_ptr<LoadedImages> loaded)
-      : images(std::move(loaded)), tables(std::move(made)), layouts(*tables), frames(*tables), bindings(*tables, frames) {
+      : images(std::move(loaded)), tables(std::move(made)), layouts(*tables), frames(*tables),
+        bindings(*tables, frames) {
     register_fork_handler(this, ForkRank::kProgram);
   }
   ~Implementation() { unregister_fork_handler(this); }
@@ -107,8 +108,7 @@ std::unique_ptr<Program> Program::load(Plan plan, const std::vector<CodeImage> &
   auto tables = Tables::make(std::move(plan), std::move(kernels), message);
   if (!tables)
     return nullptr;
-  return std::unique_ptr<Program>(
-      new Program(std::make_unique<Implementation>(std::move(tables), std::move(loaded))));
+  return std::unique_ptr<Program>(new Program(std::make_unique<Implementation>(std::move(tables), std::move(loaded))));
 }
 
 std::unique_ptr<Program> Program::make(Plan plan, std::vector<OxyfuelKernel> kernels, std::string &message) {

@@ -1,5 +1,6 @@
-// A program ready to run: a plan, the code of its kernels, and what calls leave behind for the next call (arenas, offsets
-// for sizes seen before, bound weights). All members may be called from any number of threads at once. Nothing throws.
+// A program ready to run: a plan, the code of its kernels, and what calls leave behind for the next call (arenas,
+// offsets for sizes seen before, bound weights). All members may be called from any number of threads at once. Nothing
+// throws.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@ namespace oxyfuel::runtime {
 
 /// What an extern step is given. The pointers are valid during the handler's call only.
 struct ExternStep {
-  int32_t id;             ///< Step::index
-  int32_t step;           ///< position in Plan::steps
-  const int64_t *slots;   ///< values of all slots before the step
-  void **buffers;         ///< of Step::buffers, in order. The handler sets those of kind kExtern; other changes are ignored
+  int32_t id;           ///< Step::index
+  int32_t step;         ///< position in Plan::steps
+  const int64_t *slots; ///< values of all slots before the step
+  void **buffers; ///< of Step::buffers, in order. The handler sets those of kind kExtern; other changes are ignored
   int32_t buffer_count;
-  int64_t *symbols;       ///< values of all symbols. The handler sets those that the step binds (kStep)
+  int64_t *symbols; ///< values of all symbols. The handler sets those that the step binds (kStep)
 };
 
 /// One call. The language binding fills it in. Callbacks run on the calling thread, in this order:
@@ -44,8 +45,9 @@ struct Call {
 
   void *context = nullptr; ///< handed to the callbacks
 
-  /// Makes output `output` (Output::Kind::kBuffer) and sets `data` (may stay null when it has no elements). Called once an
-  /// output and call, before the first step that writes it. Strides in elements. A status other than kOxyfuelOk ends the run.
+  /// Makes output `output` (Output::Kind::kBuffer) and sets `data` (may stay null when it has no elements). Called once
+  /// an output and call, before the first step that writes it. Strides in elements. A status other than kOxyfuelOk ends
+  /// the run.
   OxyfuelStatus (*allocate)(void *context, int32_t output, DType dtype, int32_t rank, const int64_t *shape,
                             const int64_t *strides, void **data) = nullptr;
 
@@ -54,7 +56,8 @@ struct Call {
   void (*begin)(void *context) = nullptr;
   void (*end)(void *context) = nullptr;
 
-  /// Runs an extern step, outside of any parallel region. May be null when the plan has none. kOxyfuelExternFailed: the binding holds the exception.
+  /// Runs an extern step, outside of any parallel region. May be null when the plan has none. kOxyfuelExternFailed: the
+  /// binding holds the exception.
   OxyfuelStatus (*run_extern)(void *context, const ExternStep &step) = nullptr;
 
   /// Called after the last step for every output that is not of kind kBuffer, in order, with the values of its slots;
@@ -62,8 +65,8 @@ struct Call {
   OxyfuelStatus (*deliver)(void *context, int32_t output, const Output &description, const int64_t *shape,
                            const int64_t *strides, int64_t offset) = nullptr;
 
-  /// Profiling: when given, run() adds the nanoseconds of each step to step_nanoseconds[step] (plan.steps.size() entries;
-  /// a control step holds the sum of its body).
+  /// Profiling: when given, run() adds the nanoseconds of each step to step_nanoseconds[step] (plan.steps.size()
+  /// entries; a control step holds the sum of its body).
   int64_t *step_nanoseconds = nullptr;
 
   /// Testing: fills the arena and fresh outputs with 0xFF bytes (NaN) before use.
@@ -82,14 +85,15 @@ public:
 
   const Plan &plan() const;
 
-  /// Runs the plan once. On failure sets `message` (may be null) and leaves the program fit for the next call; outputs and
-  /// mutated arguments then hold anything.
+  /// Runs the plan once. On failure sets `message` (may be null) and leaves the program fit for the next call; outputs
+  /// and mutated arguments then hold anything.
   OxyfuelStatus run(const Call &call, std::string *message);
 
   /// Forgets what was made from static arguments: the next call binds them again.
   void invalidate();
 
-  /// How many tuples of static arguments stay bound at once (default 64; one a module instance that shares the program).
+  /// How many tuples of static arguments stay bound at once (default 64; one a module instance that shares the
+  /// program).
   void set_binding_limit(int limit);
 
   /// Bytes held between calls: arenas of idle frames, and bound weights.

@@ -9,8 +9,8 @@
 namespace oxyfuel::runtime {
 namespace {
 
-// magic[8], SHA-256 of all that follows[32], interface version and features (32 bits each), then texts (64-bit length and
-// bytes): architecture, plan, and name and code of each image.
+// magic[8], SHA-256 of all that follows[32], interface version and features (32 bits each), then texts (64-bit length
+// and bytes): architecture, plan, and name and code of each image.
 constexpr std::string_view kMagic = "OXYPROG1";
 constexpr size_t kBodyStart = 8 + 32;
 

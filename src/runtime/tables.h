@@ -1,5 +1,5 @@
-// A plan made ready to walk: steps flattened into arrays, kernels resolved, constants aligned, and the questions that every
-// call asks answered once. Immutable after make().
+// A plan made ready to walk: steps flattened into arrays, kernels resolved, constants aligned, and the questions that
+// every call asks answered once. Immutable after make().
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,9 @@ struct Tables {
   size_t most_buffers = 1, most_sizes = 1; ///< of one step
 
   std::vector<int32_t> argument_buffers, arena_buffers, dynamic_buffers, extern_buffers; ///< indices of Plan::buffers
-  std::vector<int32_t> dynamic_index;  ///< buffer → position in dynamic_buffers, or -1
-  std::vector<int32_t> early_outputs;  ///< outputs (kBuffer) whose sizes are known at the start of a call
-  std::vector<int64_t> first_symbols;  ///< values before the call's own are read: those that steps bind
+  std::vector<int32_t> dynamic_index; ///< buffer → position in dynamic_buffers, or -1
+  std::vector<int32_t> early_outputs; ///< outputs (kBuffer) whose sizes are known at the start of a call
+  std::vector<int64_t> first_symbols; ///< values before the call's own are read: those that steps bind
   bool has_step_symbols = false;
   bool is_parallel = false; ///< some step may use several threads
 

@@ -17,9 +17,9 @@ struct Job;
 
 /// What one worker is asked to do. The first cache line is all that passes between caller and worker for a job.
 struct alignas(64) Seat {
-  std::atomic<uint64_t> word{0};          // claims: {epoch:32, next:16, end:16}
-  std::atomic<uint32_t> busy{0};          // epoch that the worker is at, kAwaited when its caller sleeps on it, 0 for none
-  std::atomic<uint32_t> caller_cpu{~0u};  // where the caller ran when it published the job
+  std::atomic<uint64_t> word{0}; // claims: {epoch:32, next:16, end:16}
+  std::atomic<uint32_t> busy{0}; // epoch that the worker is at, kAwaited when its caller sleeps on it, 0 for none
+  std::atomic<uint32_t> caller_cpu{~0u}; // where the caller ran when it published the job
   const Job *job = nullptr;
   Region::TaskFunction function = nullptr; // job's fields again, to spare a cache miss
   void *context = nullptr;
@@ -92,7 +92,8 @@ struct Work {
 };
 
 /// Works off a member's own range, from the chunk claimed already, then takes from the others until nothing is left.
-void work_off(const Job &job, int member, uint32_t epoch, const Work &work, int64_t chunk, std::atomic<int32_t> &status) {
+void work_off(const Job &job, int member, uint32_t epoch, const Work &work, int64_t chunk,
+              std::atomic<int32_t> &status) {
   auto run = [&](int64_t index) {
     if (status.load(std::memory_order_relaxed) != kOxyfuelOk)
       return; // claimed and dropped: ranges still drain, so everybody finishes soon
@@ -315,7 +316,8 @@ int32_t Region::parallel_for(int64_t tasks, int64_t grain, size_t scratch_bytes,
   }
   for (int member = 1; member < members; ++member) {
     Seat &seat = *seats_[member - 1];
-    seat.word.exchange(pack(epoch, chunks * member / members, chunks * (member + 1) / members), std::memory_order_seq_cst);
+    seat.word.exchange(pack(epoch, chunks * member / members, chunks * (member + 1) / members),
+                       std::memory_order_seq_cst);
     if (seat.parked.load(std::memory_order_seq_cst) != 0 && seat.parked.exchange(0, std::memory_order_seq_cst) != 0)
       wake_one(seat.parked);
   }

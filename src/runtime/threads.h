@@ -1,7 +1,8 @@
-// The thread pool. A caller opens a Region for the duration of a plan; the first parallel_for in it claims free workers,
-// which stay with the caller until the region ends or pauses. Each parallel_for gives every member one contiguous range
-// of chunks (the same member gets the same range each time, so its caches are warm); who is done with its own range takes
-// chunks off the far end of the others'. A worker that lost its core therefore costs at most one chunk.
+// The thread pool. A caller opens a Region for the duration of a plan; the first parallel_for in it claims free
+// workers, which stay with the caller until the region ends or pauses. Each parallel_for gives every member one
+// contiguous range of chunks (the same member gets the same range each time, so its caches are warm); who is done with
+// its own range takes chunks off the far end of the others'. A worker that lost its core therefore costs at most one
+// chunk.
 //
 // Seats. A worker has a permanent seat with a 64-bit claim word {epoch, next chunk, end chunk}. The caller fills in the
 // job and publishes the word; owner and thieves claim by compare-and-swap on it, and the epoch, unique in the process,
@@ -40,8 +41,8 @@ public:
   Region &operator=(const Region &) = delete;
 
   /// Runs all tasks [0, tasks) and returns when they are done: 0, or the non-zero status of a task, after which tasks
-  /// that nobody has claimed are dropped. Claims are of at least `grain` tasks; with tasks <= grain, or one thread, all run
-  /// on the caller in one call. kOxyfuelOutOfMemory when a thread cannot get its scratch memory.
+  /// that nobody has claimed are dropped. Claims are of at least `grain` tasks; with tasks <= grain, or one thread, all
+  /// run on the caller in one call. kOxyfuelOutOfMemory when a thread cannot get its scratch memory.
   int32_t parallel_for(int64_t tasks, int64_t grain, size_t scratch_bytes, TaskFunction function, void *context);
 
   /// The same for a callable `int32_t f(int64_t begin, int64_t end, void *scratch)`.

@@ -1,9 +1,9 @@
 // The heuristic for loops groups.
 //
-// Model: a vector along an axis moves `lanes` elements an instruction where the stride is 1, one where it is 0 (a splat), and
-// costs about one load a lane where it is a gather. So the vector axis is the one with the most unit strides, stores counting
-// double; ties go to the innermost. Tasks take about 10 µs at one vector operation a nanosecond: well under the 100 µs after
-// which stealing helps little, well over the 0.1 µs that a claim costs.
+// Model: a vector along an axis moves `lanes` elements an instruction where the stride is 1, one where it is 0 (a
+// splat), and costs about one load a lane where it is a gather. So the vector axis is the one with the most unit
+// strides, stores counting double; ties go to the innermost. Tasks take about 10 µs at one vector operation a
+// nanosecond: well under the 100 µs after which stealing helps little, well over the 0.1 µs that a claim costs.
 #include "schedule/loop_schedule.h"
 
 #include <algorithm>

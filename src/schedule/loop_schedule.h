@@ -10,16 +10,18 @@
 namespace oxyfuel {
 
 struct LoopSchedule {
-  std::vector<int> outer;  ///< unfolded axes that make tasks, outermost first (the vector axis is not among them)
-  std::vector<int> folded; ///< folded axes that run as serial loops, outermost first (the vector axis is not among them)
-  int vector_axis = -1;    ///< -1: a domain without axes
+  std::vector<int> outer; ///< unfolded axes that make tasks, outermost first (the vector axis is not among them)
+  std::vector<int>
+      folded;           ///< folded axes that run as serial loops, outermost first (the vector axis is not among them)
+  int vector_axis = -1; ///< -1: a domain without axes
   bool is_vector_folded = false; ///< lanes hold parts of one result, summed as a tree at the end
-  int width = 1;           ///< lanes
-  int unroll = 1;          ///< vectors side by side
-  int64_t block = 1;       ///< elements of the vector axis that one task covers (unfolded vector axis)
-  int64_t chunk = 0;       ///< steps after which partial results are added up; 0: never (short enough)
-  int64_t grain = 1;       ///< tasks worth a claim
-  int split_axis = -1;     ///< a folded axis that is cut into `parts`, which are tasks of their own and are combined in order
+  int width = 1;                 ///< lanes
+  int unroll = 1;                ///< vectors side by side
+  int64_t block = 1;             ///< elements of the vector axis that one task covers (unfolded vector axis)
+  int64_t chunk = 0;             ///< steps after which partial results are added up; 0: never (short enough)
+  int64_t grain = 1;             ///< tasks worth a claim
+  int split_axis =
+      -1; ///< a folded axis that is cut into `parts`, which are tasks of their own and are combined in order
   int parts = 1;
 
   std::string text() const;
@@ -27,7 +29,8 @@ struct LoopSchedule {
 
 /// One load or store of the group's loops.
 struct LoopAccess {
-  std::vector<std::optional<int64_t>> strides; ///< in elements, one an axis; empty where not affine with constant stride
+  std::vector<std::optional<int64_t>>
+      strides; ///< in elements, one an axis; empty where not affine with constant stride
   int bytes = 4;
   bool is_store = false;
 };

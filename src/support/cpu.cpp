@@ -118,7 +118,8 @@ void detect_caches(CpuInfo &info) {
 double tighter(double a, double b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }
 
 double quota_v1(const std::string &directory) {
-  const std::string quota = read_text(directory + "/cpu.cfs_quota_us"), period = read_text(directory + "/cpu.cfs_period_us");
+  const std::string quota = read_text(directory + "/cpu.cfs_quota_us"),
+                    period = read_text(directory + "/cpu.cfs_period_us");
   const double limit = std::atof(quota.c_str()), unit = std::atof(period.c_str());
   return limit > 0 && unit > 0 ? limit / unit : 0;
 }
@@ -147,10 +148,10 @@ const CpuInfo &cpu_info() {
 }
 
 std::string describe_features(uint32_t features) {
-  static constexpr const char *names[32] = {
-      "avx2",     "fma",      "f16c",     "avx512", "avx512vnni", "avx512bf16", "avx512fp16", "avxvnni",
-      "amx-tile", "amx-bf16", "amx-int8", "amx-fp16", nullptr,    nullptr,      nullptr,      nullptr,
-      "neon",     "sve",      "bf16",     "dotprod", "i8mm"};
+  static constexpr const char *names[32] = {"avx2",       "fma",     "f16c",     "avx512",   "avx512vnni", "avx512bf16",
+                                            "avx512fp16", "avxvnni", "amx-tile", "amx-bf16", "amx-int8",   "amx-fp16",
+                                            nullptr,      nullptr,   nullptr,    nullptr,    "neon",       "sve",
+                                            "bf16",       "dotprod", "i8mm"};
   std::string text;
   for (int i = 0; i < 32; ++i)
     if ((features >> i & 1) && names[i]) {
@@ -172,7 +173,8 @@ bool request_amx() {
 }
 
 int affinity_cpu_count() {
-  // Machines with more CPUs than cpu_set_t holds need a larger set: the call fails with EINVAL until it is large enough.
+  // Machines with more CPUs than cpu_set_t holds need a larger set: the call fails with EINVAL until it is large
+  // enough.
   for (int cpus = CPU_SETSIZE; cpus <= 1 << 16; cpus *= 2) {
     cpu_set_t *set = CPU_ALLOC(cpus);
     const size_t size = CPU_ALLOC_SIZE(cpus);

@@ -1,5 +1,5 @@
-// What the processor and the container offer: instruction sets that both the CPU and the operating system support, cache
-// sizes, usable CPUs, and the floating-point control word.
+// What the processor and the container offer: instruction sets that both the CPU and the operating system support,
+// cache sizes, usable CPUs, and the floating-point control word.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ enum class CpuFeature : uint32_t {
 };
 
 struct CpuInfo {
-  uint32_t features = 0; ///< CpuFeature bits
+  uint32_t features = 0;                                                   ///< CpuFeature bits
   size_t l1_data_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 8 << 20; ///< of one core, one core, all that share it
   bool has(CpuFeature feature) const { return (features & static_cast<uint32_t>(feature)) != 0; }
 };

@@ -34,7 +34,7 @@ constexpr size_t size_of(DType dtype) {
 
 /// The name in IR text: "f32", "bf16", "i64", "bool", "c64", …
 constexpr std::string_view name_of(DType dtype) {
-  constexpr std::string_view names[kDTypeCount] = {"bool", "u8",  "i8",  "i16", "i32",  "i64", "f16", "bf16",
+  constexpr std::string_view names[kDTypeCount] = {"bool", "u8",  "i8",  "i16",  "i32", "i64", "f16", "bf16",
                                                    "f32",  "f64", "c64", "c128", "u16", "u32", "u64"};
   return names[static_cast<int>(dtype)];
 }
@@ -62,8 +62,6 @@ constexpr bool is_signed_integer(DType t) {
 /// The type in which eager computes an operator on elements of type `t`: float32 for the half types, else `t`.
 constexpr DType opmath_of(DType t) { return t == DType::kF16 || t == DType::kBF16 ? DType::kF32 : t; }
 /// Element type of the real and the imaginary part of a complex type; `t` itself otherwise.
-constexpr DType real_of(DType t) {
-  return t == DType::kC64 ? DType::kF32 : t == DType::kC128 ? DType::kF64 : t;
-}
+constexpr DType real_of(DType t) { return t == DType::kC64 ? DType::kF32 : t == DType::kC128 ? DType::kF64 : t; }
 
 } // namespace oxyfuel

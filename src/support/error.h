@@ -1,4 +1,5 @@
-// The three classes of errors that the compiler raises. The runtime does not throw: it returns status codes (runtime/abi.h).
+// The three classes of errors that the compiler raises. The runtime does not throw: it returns status codes
+// (runtime/abi.h).
 #pragma once
 
 #include <stdexcept>

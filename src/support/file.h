@@ -12,8 +12,8 @@ namespace oxyfuel {
 bool read_file(const std::string &path, std::vector<uint8_t> &bytes);
 bool read_file(const std::string &path, std::string &text);
 
-/// Writes a file of mode 0600 beside its place and renames it there, so that readers see the old or the new contents and
-/// never a part. False, with nothing left behind, on failure (no room, no permission).
+/// Writes a file of mode 0600 beside its place and renames it there, so that readers see the old or the new contents
+/// and never a part. False, with nothing left behind, on failure (no room, no permission).
 bool write_file(const std::string &path, const void *data, size_t size);
 
 /// Makes a directory of mode 0700 with all its parents. False with a message unless it is a directory afterwards, owned

@@ -1,5 +1,6 @@
-// Locks across fork(). A child has only the thread that forked; a lock that another thread held at that moment would stay
-// locked for good. Whoever owns locks registers a handler: all are taken before the fork and released on both sides.
+// Locks across fork(). A child has only the thread that forked; a lock that another thread held at that moment would
+// stay locked for good. Whoever owns locks registers a handler: all are taken before the fork and released on both
+// sides.
 #pragma once
 
 namespace oxyfuel {

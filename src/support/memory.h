@@ -29,8 +29,8 @@ private:
   size_t size_ = 0;
 };
 
-/// A block of bytes with 64-byte alignment; blocks from 2 MiB up are aligned to 2 MiB and advised to use huge pages. Fresh
-/// contents are undefined.
+/// A block of bytes with 64-byte alignment; blocks from 2 MiB up are aligned to 2 MiB and advised to use huge pages.
+/// Fresh contents are undefined.
 class AlignedMemory {
 public:
   AlignedMemory() = default;
@@ -38,8 +38,8 @@ public:
   AlignedMemory(AlignedMemory &&other) noexcept;
   AlignedMemory &operator=(AlignedMemory &&other) noexcept;
 
-  /// Replaces the block by one of at least `size` bytes unless it is large enough already; contents are lost. False, with
-  /// the block empty, when there is no memory.
+  /// Replaces the block by one of at least `size` bytes unless it is large enough already; contents are lost. False,
+  /// with the block empty, when there is no memory.
   bool reserve(size_t size);
   void release();
 

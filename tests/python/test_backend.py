@@ -51,7 +51,9 @@ def test_variables_set_options(monkeypatch):
 
 
 def test_verified_compile():
-    check(nn.Sequential(nn.Linear(7, 5), nn.GELU(), nn.LayerNorm(5)).eval(), torch.randn(3, 7), options={"verify": True})
+    check(
+        nn.Sequential(nn.Linear(7, 5), nn.GELU(), nn.LayerNorm(5)).eval(), torch.randn(3, 7), options={"verify": True}
+    )
 
 
 def test_the_backend_needs_no_import_of_ours():
@@ -166,7 +168,12 @@ def test_nothing_needs_a_compiler(tmp_path):
     """
     env = {**os.environ, "CC": "/nowhere", "CXX": "/nowhere", "PATH": "/nowhere"}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=env, cwd=tmp_path, check=False
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=tmp_path,
+        check=False,
     )
     assert done.stdout.strip() == "right", done.stderr
 
@@ -196,7 +203,11 @@ print("compiles", len(compiles))
 
 
 def test_a_second_process_takes_everything_from_the_cache(tmp_path):
-    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"), "OXYFUEL_CACHE_DIR": str(tmp_path / "ours")}
+    env = {
+        **os.environ,
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
+        "OXYFUEL_CACHE_DIR": str(tmp_path / "ours"),
+    }
 
     def run(options: str) -> str:
         code = CACHED.replace("{options}", f"options = {options}")

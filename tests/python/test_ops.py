@@ -26,11 +26,50 @@ def data(shape: tuple[int, ...], dtype: torch.dtype, low: float = -3, high: floa
 
 UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     name: getattr(torch, name)
-    for name in (
-        "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor frac lgamma log10 log1p log2 log "
-        "neg reciprocal relu round rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc isnan isinf signbit logical_not "
-        "digamma erfinv"
-    ).split()
+    for name in [
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "ceil",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "frac",
+        "lgamma",
+        "log10",
+        "log1p",
+        "log2",
+        "log",
+        "neg",
+        "reciprocal",
+        "relu",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sign",
+        "sin",
+        "sinh",
+        "sqrt",
+        "square",
+        "tan",
+        "tanh",
+        "trunc",
+        "isnan",
+        "isinf",
+        "signbit",
+        "logical_not",
+        "digamma",
+        "erfinv",
+    ]
 }
 UNARY |= {
     "gelu": F.gelu,
@@ -68,10 +107,32 @@ def test_unary_shapes(name, shape):
 
 BINARY = {
     name: getattr(torch, name)
-    for name in (
-        "add sub mul div maximum minimum fmax fmin atan2 copysign hypot eq ne lt le gt ge remainder fmod pow "
-        "logaddexp nextafter floor_divide true_divide"
-    ).split()
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "atan2",
+        "copysign",
+        "hypot",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "remainder",
+        "fmod",
+        "pow",
+        "logaddexp",
+        "nextafter",
+        "floor_divide",
+        "true_divide",
+    ]
 }
 
 

@@ -172,7 +172,7 @@ class Writer:
             f"torch.cat([a, a], {axis})",
             f"torch.stack([a, a], {axis})",
             f"a.roll(1, {axis})",
-            f"torch.nn.functional.pad(a, (1, 2))",
+            "torch.nn.functional.pad(a, (1, 2))",
             f"a.select({axis}, -1)",
             "a.contiguous()",
         ]
@@ -183,7 +183,7 @@ class Writer:
             return None
         axis = self.draw(st.integers(0, a.dim() - 1))
         name = self.choose(REDUCTIONS)
-        if not a.is_floating_point() and name in ("mean", "softmax") or a.dtype == torch.bool and name == "argmax":
+        if (not a.is_floating_point() and name in ("mean", "softmax")) or (a.dtype == torch.bool and name == "argmax"):
             return None
         if name in ("softmax", "cumsum"):
             return Step(f"a.{name}({axis})", (i,))
@@ -226,7 +226,9 @@ def check(program: Program) -> None:
     wanted = function(*arguments)
     with collect() as explanation:
         found = torch.compile(function, backend="oxyfuel", fullgraph=True, dynamic=False)(*arguments)
-    exact = function(*(x.double() if x.is_floating_point() else x for x in arguments)) if is_decided(program) else wanted
+    exact = (
+        function(*(x.double() if x.is_floating_point() else x for x in arguments)) if is_decided(program) else wanted
+    )
     for i, (f, w, e) in enumerate(zip(found, wanted, exact)):
         reference = e.double() if e.dtype.is_floating_point else w.double()
         assert close(f, w, reference), f"result {i}: found {f}\nwanted {w}\n{program}\n{explanation}"

@@ -18,7 +18,8 @@ std::unique_ptr<Kernel> scale(float factor) {
   kernel->name = "scale";
   Builder b(*kernel);
   ExprContext &c = b.context();
-  Buffer *x = b.parameter("x", DType::kF32, Buffer::Kind::kInput), *y = b.parameter("y", DType::kF32, Buffer::Kind::kOutput);
+  Buffer *x = b.parameter("x", DType::kF32, Buffer::Kind::kInput),
+         *y = b.parameter("y", DType::kF32, Buffer::Kind::kOutput);
   kernel->grid = c.var(b.size("n"));
   b.task("i", kernel->grid, [&](Expr i) { b.store(y, i, c.load(x, i) * c.real(factor, DType::kF32)); });
   return kernel;

@@ -1,4 +1,5 @@
-// Contraction tiles against the Loop IR interpreter: types, tails of k, column limits, packing, addresses that are not linear.
+// Contraction tiles against the Loop IR interpreter: types, tails of k, column limits, packing, addresses that are not
+// linear.
 #include "codegen_support.h"
 
 namespace oxyfuel::codegen {
@@ -68,11 +69,12 @@ void check(const Case &tile, int64_t depth, const std::string &target = "host", 
   std::vector<Data> data;
   for (const Buffer *buffer : kernel.buffers) {
     Data one(buffer->dtype, size, 5);
-    // Small whole numbers where dot products or separate multiplications and additions round otherwise than fma; no special values.
+    // Small whole numbers where dot products or separate multiplications and additions round otherwise than fma; no
+    // special values.
     std::mt19937 random(static_cast<uint32_t>(data.size()));
     for (size_t i = 0; i < size; ++i) {
       float value = whole_numbers ? static_cast<float>(static_cast<int>(random() % 9) - 4)
-                                     : std::uniform_real_distribution<float>(-1, 1)(random);
+                                  : std::uniform_real_distribution<float>(-1, 1)(random);
       auto write = [&](auto element) {
         std::memcpy(static_cast<uint8_t *>(one.data()) + i * sizeof(element), &element, sizeof(element));
       };

@@ -35,8 +35,7 @@ public:
   ~Mapped() { munmap(base_, size_); }
   Mapped(const Mapped &) = delete;
 
-  template <class Function>
-  Function *get(const std::string &name) const {
+  template <class Function> Function *get(const std::string &name) const {
     return reinterpret_cast<Function *>(base_ + image_.exports.at(name));
   }
   char *base() const { return base_; }
@@ -51,8 +50,7 @@ Image build(const std::string &text, const Target &target = host_target(), EmitO
   return link_flat(emit_object_from_text(text, target, options), target);
 }
 
-template <class Error>
-std::string message_of(auto &&action) {
+template <class Error> std::string message_of(auto &&action) {
   try {
     action();
   } catch (const Error &error) {
@@ -81,9 +79,11 @@ TEST(Target, names_and_text_form) {
 
 TEST(Target, errors) {
   EXPECT_NE(message_of<CompileError>([] { Target::parse("x86-64-v9"); }).find("unknown target"), std::string::npos);
-  EXPECT_NE(message_of<CompileError>([] { Target::parse("x86-64-v3,+nonsense"); }).find("+nonsense"), std::string::npos);
-  EXPECT_NE(message_of<CompileError>([] { Target::parse("x86_64-unknown-linux-gnu cpu=i9000 features="); }).find("i9000"),
+  EXPECT_NE(message_of<CompileError>([] { Target::parse("x86-64-v3,+nonsense"); }).find("+nonsense"),
             std::string::npos);
+  EXPECT_NE(
+      message_of<CompileError>([] { Target::parse("x86_64-unknown-linux-gnu cpu=i9000 features="); }).find("i9000"),
+      std::string::npos);
   EXPECT_NE(message_of<UnsupportedError>([] {
               Target::parse("x86_64-unknown-linux-gnu cpu=x86-64 features=");
             }).find("below x86-64-v2"),
@@ -252,11 +252,10 @@ loop:
 }
 
 TEST(Image, refuses_what_needs_its_address_or_its_process) {
-  auto message = [](const char *text) {
-    return message_of<InternalError>([&] { build(text); });
-  };
-  EXPECT_NE(message("declare void @puts(ptr)\ndefine void @f(ptr %p) {\n call void @puts(ptr %p)\n ret void\n}").find("puts"),
-            std::string::npos);
+  auto message = [](const char *text) { return message_of<InternalError>([&] { build(text); }); };
+  EXPECT_NE(
+      message("declare void @puts(ptr)\ndefine void @f(ptr %p) {\n call void @puts(ptr %p)\n ret void\n}").find("puts"),
+      std::string::npos);
   EXPECT_NE(message("declare float @llvm.sin.f32(float)\n"
                     "define float @f(float %x) {\n %y = call float @llvm.sin.f32(float %x)\n ret float %y\n}")
                 .find("left over in a kernel's object file: sinf"),
@@ -265,19 +264,24 @@ TEST(Image, refuses_what_needs_its_address_or_its_process) {
                     "define i32 @f(i32 %x) {\n %o = load i32, ptr @n\n store i32 %x, ptr @n\n ret i32 %o\n}")
                 .find("writable data"),
             std::string::npos);
-  EXPECT_NE(message("@t = internal constant [2 x ptr] [ptr @f, ptr @f]\n"
-                    "define ptr @f(i64 %i) {\n %p = getelementptr ptr, ptr @t, i64 %i\n %q = load ptr, ptr %p\n ret ptr %q\n}")
-                .find("kernel's object file has"),
+  EXPECT_NE(
+      message(
+          "@t = internal constant [2 x ptr] [ptr @f, ptr @f]\n"
+          "define ptr @f(i64 %i) {\n %p = getelementptr ptr, ptr @t, i64 %i\n %q = load ptr, ptr %p\n ret ptr %q\n}")
+          .find("kernel's object file has"),
+      std::string::npos);
+  EXPECT_NE(message("@e = external global i32\ndefine i32 @f() {\n %o = load i32, ptr @e\n ret i32 %o\n}")
+                .find("e, which is no"),
             std::string::npos);
-  EXPECT_NE(message("@e = external global i32\ndefine i32 @f() {\n %o = load i32, ptr @e\n ret i32 %o\n}").find("e, which is no"),
-            std::string::npos);
-  EXPECT_NE(message("@v = thread_local constant i32 7\ndefine i32 @f() {\n %o = load volatile i32, ptr @v\n ret i32 %o\n}")
-                .find("R_X86_64_TLS"),
-            std::string::npos);
+  EXPECT_NE(
+      message("@v = thread_local constant i32 7\ndefine i32 @f() {\n %o = load volatile i32, ptr @v\n ret i32 %o\n}")
+          .find("R_X86_64_TLS"),
+      std::string::npos);
 }
 
 TEST(Image, errors_of_llvm_become_ours) {
-  EXPECT_NE(message_of<CompileError>([] { build("define void @f() {\n  nonsense\n}"); }).find("line 2"), std::string::npos);
+  EXPECT_NE(message_of<CompileError>([] { build("define void @f() {\n  nonsense\n}"); }).find("line 2"),
+            std::string::npos);
   const char *twice = "define i32 @f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %x = add i32 1, 2\n br label %b\n"
                       "b:\n ret i32 %x\n}";
   EXPECT_NE(message_of<InternalError>([&] { build(twice); }).find("verifier"), std::string::npos);
@@ -290,7 +294,8 @@ define <16 x float> @f(<16 x float> %x) {
   ret <16 x float> %y
 })";
   for (int round = 0; round < 3; ++round) {
-    EXPECT_NE(message_of<InternalError>([&] { build(missing, Target::parse("x86-64-v2")); }).find("LLVM"), std::string::npos);
+    EXPECT_NE(message_of<InternalError>([&] { build(missing, Target::parse("x86-64-v2")); }).find("LLVM"),
+              std::string::npos);
     EXPECT_EQ(build(kMixed).exports.size(), 1u);
   }
 #endif
@@ -401,11 +406,12 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
   float any_float() { return std::bit_cast<float>(static_cast<uint32_t>(random_())); }
   double any_double() { return std::bit_cast<double>(random_()); }
   /// Half the time with an exponent near the interesting range of 16-bit formats.
-  double near_half() { return std::ldexp(static_cast<double>(random_()) - 0x1p63, static_cast<int>(random_() % 60) - 100); }
+  double near_half() {
+    return std::ldexp(static_cast<double>(random_()) - 0x1p63, static_cast<int>(random_() % 60) - 100);
+  }
 };
 
-template <class Float>
-bool same(Float a, Float b) {
+template <class Float> bool same(Float a, Float b) {
   return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -462,9 +468,11 @@ TEST_F(Builtins, conversions) {
     ASSERT_TRUE(matches(brain64(x), round_reference(x, 7, -126, 0x7f80), 0x7f80)) << x << " " << brain64(x);
     ASSERT_TRUE(matches(brain32(f), round_reference(f, 7, -126, 0x7f80), 0x7f80)) << f << " " << brain32(f);
   };
-  for (double x : {0.0, -0.0, double(INFINITY), -double(INFINITY), double(NAN), 65519.99999, 65520.0, 65504.0, 0x1p-24, 0x1p-25,
-                   0x1.0000000001p-25, 0x1p-14, 0x1.ffep-15, 0x1.fffp-15, 1e-40, 5e-324, 1e300, 0x1.004p0, 0x1.00400000001p0,
-                   0x1.01p0, 0x1.0100000000001p0, 0x1.02ffffp0, 3.4e38, 3.39e38, 0x1p-133, 0x1p-134, 0x1.8p-133})
+  for (double x :
+       {0.0,      -0.0,      double(INFINITY),   -double(INFINITY), double(NAN),         65519.99999,  65520.0, 65504.0,
+        0x1p-24,  0x1p-25,   0x1.0000000001p-25, 0x1p-14,           0x1.ffep-15,         0x1.fffp-15,  1e-40,   5e-324,
+        1e300,    0x1.004p0, 0x1.00400000001p0,  0x1.01p0,          0x1.0100000000001p0, 0x1.02ffffp0, 3.4e38,  3.39e38,
+        0x1p-133, 0x1p-134,  0x1.8p-133})
     for (double signed_x : {x, -x})
       check(signed_x);
   for (int i = 0; i < 300000; ++i) {

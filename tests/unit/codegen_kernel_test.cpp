@@ -7,9 +7,9 @@ namespace {
 using loop::Builder;
 using loop::Kernel;
 
-constexpr DType kAllTypes[] = {DType::kBool, DType::kU8,  DType::kI8,  DType::kI16, DType::kI32,
-                               DType::kI64,  DType::kF16, DType::kBF16, DType::kF32, DType::kF64,
-                               DType::kC64,  DType::kC128, DType::kU16, DType::kU32, DType::kU64};
+constexpr DType kAllTypes[] = {DType::kBool, DType::kU8,   DType::kI8,   DType::kI16, DType::kI32,
+                               DType::kI64,  DType::kF16,  DType::kBF16, DType::kF32, DType::kF64,
+                               DType::kC64,  DType::kC128, DType::kU16,  DType::kU32, DType::kU64};
 
 /// for j in [0, n) step width { vector v in [0, min(width, n - j)) { body(j + v) } }
 void strip(Builder &b, Expr n, int width, const std::function<void(Expr)> &body) {
@@ -69,8 +69,8 @@ TEST(CodegenKernel, CastsBetweenAllTypes) {
       }
 }
 
-/// z[i] = f(x[i], y[i]) for each type that `accepts` and each target. `fused` leaves out targets without fused multiply-add
-/// in double precision.
+/// z[i] = f(x[i], y[i]) for each type that `accepts` and each target. `fused` leaves out targets without fused
+/// multiply-add in double precision.
 void binary(const std::function<bool(DType)> &accepts, const std::function<Expr(Expr, Expr)> &f, bool fused = false) {
   for (const Options &options : targets())
     for (DType dtype : kAllTypes) {
@@ -135,13 +135,15 @@ TEST(CodegenKernel, HostCalls) {
     Kernel kernel;
     Builder b(kernel);
     ExprContext &c = b.context();
-    Buffer *x = b.parameter("x", DType::kF64, Buffer::Kind::kInput), *y = b.parameter("y", DType::kF64, Buffer::Kind::kOutput);
+    Buffer *x = b.parameter("x", DType::kF64, Buffer::Kind::kInput),
+           *y = b.parameter("y", DType::kF64, Buffer::Kind::kOutput);
     kernel.grid = c.integer(1);
     strip(b, c.integer(21), width, [&](Expr i) {
       Expr v = c.load(x, i);
       Expr e[] = {v}, p[] = {v, v};
-      b.store(y, i, c.make(ExprKind::kHostCall, DType::kF64, e, kHostExp) +
-                        c.make(ExprKind::kHostCall, DType::kF64, p, kHostPow));
+      b.store(y, i,
+              c.make(ExprKind::kHostCall, DType::kF64, e, kHostExp) +
+                  c.make(ExprKind::kHostCall, DType::kF64, p, kHostPow));
     });
     expect_same(kernel, {21, 21}, {}, 1);
   }
@@ -186,7 +188,8 @@ TEST(CodegenKernel, DividesIndicesOfSizesKnownAtRunTime) {
       Kernel kernel;
       Builder b(kernel);
       ExprContext &c = b.context();
-      Buffer *y = b.parameter("y", DType::kI64, Buffer::Kind::kOutput), *z = b.parameter("z", DType::kI64, Buffer::Kind::kOutput);
+      Buffer *y = b.parameter("y", DType::kI64, Buffer::Kind::kOutput),
+             *z = b.parameter("z", DType::kI64, Buffer::Kind::kOutput);
       Expr n = c.var(b.size("n"));
       Var *size = b.size("m");
       size->lower = 1;
@@ -205,7 +208,8 @@ TEST(CodegenKernel, IndirectLoad) {
     Kernel kernel;
     Builder b(kernel);
     ExprContext &c = b.context();
-    Buffer *x = b.parameter("x", DType::kF32, Buffer::Kind::kInput), *at = b.parameter("at", DType::kI64, Buffer::Kind::kInput);
+    Buffer *x = b.parameter("x", DType::kF32, Buffer::Kind::kInput),
+           *at = b.parameter("at", DType::kI64, Buffer::Kind::kInput);
     Buffer *y = b.parameter("y", DType::kF32, Buffer::Kind::kOutput);
     kernel.grid = c.integer(1);
     strip(b, c.integer(37), 16, [&](Expr i) {
@@ -281,13 +285,15 @@ TEST(CodegenKernel, ScratchUnrollBranchAndOverlap) {
   Kernel kernel;
   Builder b(kernel);
   ExprContext &c = b.context();
-  Buffer *x = b.parameter("x", DType::kF32, Buffer::Kind::kInput), *y = b.parameter("y", DType::kF32, Buffer::Kind::kInOut);
+  Buffer *x = b.parameter("x", DType::kF32, Buffer::Kind::kInput),
+         *y = b.parameter("y", DType::kF32, Buffer::Kind::kInOut);
   Expr n = c.var(b.size("n"));
   kernel.grid = n;
   b.task("i", n, [&](Expr i) {
     Buffer *row = b.scratch("row", DType::kF32, 40);
     b.serial("j", c.integer(0), c.integer(40), 8, [&](Expr j) {
-      b.vector("v", c.integer(8), 8, [&](Expr v) { b.store(row, j + v, c.load(x, i * 40 + j + v) * c.real(2, DType::kF32)); });
+      b.vector("v", c.integer(8), 8,
+               [&](Expr v) { b.store(row, j + v, c.load(x, i * 40 + j + v) * c.real(2, DType::kF32)); });
     });
     b.unroll("u", 5, [&](Expr u) {
       b.branch(

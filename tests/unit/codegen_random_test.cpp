@@ -1,5 +1,5 @@
-// Random vector loops against the Loop IR interpreter: expressions over several types, indices of all shapes, masks, lets, partial
-// vectors, on several targets.
+// Random vector loops against the Loop IR interpreter: expressions over several types, indices of all shapes, masks,
+// lets, partial vectors, on several targets.
 #include "codegen_support.h"
 
 namespace oxyfuel::codegen {
@@ -22,8 +22,8 @@ constexpr int64_t kCount = 256; // elements of each input
 class Generator {
 public:
   Generator(Random &random, Builder &builder) : random_(random), b_(builder), c_(builder.context()) {
-    for (DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64, DType::kI8, DType::kU8,
-                        DType::kBool, DType::kC64})
+    for (DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64, DType::kI8,
+                        DType::kU8, DType::kBool, DType::kC64})
       inputs_.push_back(b_.parameter("in" + std::to_string(inputs_.size()), dtype, Buffer::Kind::kInput));
   }
   const std::vector<Buffer *> &inputs() const { return inputs_; }

@@ -1,5 +1,5 @@
-// Compiles a kernel, runs it and the Loop IR interpreter on equal data, and compares all memory bit for bit (any NaN equals any
-// other).
+// Compiles a kernel, runs it and the Loop IR interpreter on equal data, and compares all memory bit for bit (any NaN
+// equals any other).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,7 +52,8 @@ private:
   AlignedMemory scratch_;
 };
 
-/// Bytes that end where an unreadable page begins (or begin where one ends), the rest of their pages filled with a pattern.
+/// Bytes that end where an unreadable page begins (or begin where one ends), the rest of their pages filled with a
+/// pattern.
 class GuardedBytes {
 public:
   GuardedBytes(size_t size, bool at_end) : size_(size), at_end_(at_end) {
@@ -97,7 +98,8 @@ struct Data {
 
 private:
   void set(size_t i, std::mt19937 &random) {
-    static constexpr float specials[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, 3e9f, -3e9f, 1e30f, -300.0f, 2147483648.0f};
+    static constexpr float specials[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN,          1.0f,
+                                         3e9f, -3e9f, 1e30f,    -300.0f,   2147483648.0f};
     float value = random() % 8 == 0 ? specials[random() % std::size(specials)]
                                     : std::uniform_real_distribution<float>(-4, 4)(random);
     auto write = [&](auto element) {
@@ -143,7 +145,8 @@ inline std::vector<uint8_t> canonical(Data data) {
   return data.bytes.all();
 }
 
-/// Runs both; `counts` has the elements of each parameter. `odd` varies the data and the side on which guard pages lie. Returns the status, which must agree too.
+/// Runs both; `counts` has the elements of each parameter. `odd` varies the data and the side on which guard pages lie.
+/// Returns the status, which must agree too.
 inline int32_t expect_same(loop::Kernel &kernel, const std::vector<size_t> &counts, const std::vector<int64_t> &sizes,
                            int64_t tasks, CompileOptions options = {}, const std::vector<Data> *given = nullptr,
                            uint32_t odd = 0) {
@@ -152,7 +155,8 @@ inline int32_t expect_same(loop::Kernel &kernel, const std::vector<size_t> &coun
   options.verify = true;
   std::vector<Data> first;
   for (size_t i = 0; i < counts.size(); ++i)
-    first.push_back(given ? (*given)[i] : Data(kernel.buffers[i]->dtype, counts[i], static_cast<uint32_t>(7 * i + 1) + odd));
+    first.push_back(given ? (*given)[i]
+                          : Data(kernel.buffers[i]->dtype, counts[i], static_cast<uint32_t>(7 * i + 1) + odd));
   std::vector<Data> second = first;
   auto pointers = [](std::vector<Data> &data) {
     std::vector<void *> result;

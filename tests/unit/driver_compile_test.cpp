@@ -44,7 +44,8 @@ TEST(Compile, SplitReductions) {
     %3: i64[3] = argmax(%x) {axes = [1]}
     %4: f32[33] = sum(%y) {axes = [0]}
     return %1, %2, %3, %4
-  })", {}, 1e-3f);
+  })",
+        {}, 1e-3f);
 }
 
 TEST(Compile, SymbolicSizes) {
@@ -72,7 +73,8 @@ TEST(Compile, LinearGeluLayerNorm) {
     %8: f32[33, 1] = div(%6, %7)
     %9: f32[33, 80] = sub(%4, %8)
     return %9
-  })", {}, 1e-4f);
+  })",
+        {}, 1e-4f);
 }
 
 TEST(Compile, Convolution) {
@@ -81,7 +83,8 @@ TEST(Compile, Convolution) {
     %2: f32[2, 24, 6, 7] = relu(%1)
     %3: f32[2, 20, 6, 7] = convolution(%2, %v) {dilation = [1, 1], groups = 1, output_padding = [0, 0], padding = [0, 0], stride = [1, 1], transposed = false}
     return %3
-  })", {}, 1e-4f);
+  })",
+        {}, 1e-4f);
 }
 
 } // namespace

@@ -59,8 +59,8 @@ Plan negate_plan() {
 }
 
 std::vector<uint8_t> negate_bytes(uint32_t features = 0) {
-  return write_program(negate_plan(),
-                       {{kSizesCode, sizeof kSizesCode, "sizes"}, {kNegateCode, sizeof kNegateCode, "negate"}}, features);
+  return write_program(
+      negate_plan(), {{kSizesCode, sizeof kSizesCode, "sizes"}, {kNegateCode, sizeof kNegateCode, "negate"}}, features);
 }
 
 TEST(CApi, LoadsAndRuns) {

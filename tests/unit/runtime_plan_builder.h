@@ -1,4 +1,5 @@
-// Plans for tests, with C++ functions as kernels: vectors of f32 of one symbolic length n, and an output of the same length.
+// Plans for tests, with C++ functions as kernels: vectors of f32 of one symbolic length n, and an output of the same
+// length.
 #pragma once
 
 #include <cstdlib>

@@ -104,7 +104,8 @@ TEST(PlanForm, OtherVersionsAreNamed) {
   Plan read;
   std::string message;
   EXPECT_FALSE(read_plan(bytes.data(), bytes.size(), read, message));
-  EXPECT_EQ(message, "plan of interface version 99, this runtime has version " + std::to_string(int{kOxyfuelAbiVersion}));
+  EXPECT_EQ(message,
+            "plan of interface version 99, this runtime has version " + std::to_string(int{kOxyfuelAbiVersion}));
 }
 
 TEST(PlanCheck, BadPlansAreNamed) {
@@ -115,7 +116,8 @@ TEST(PlanCheck, BadPlansAreNamed) {
     EXPECT_FALSE(check_plan(plan, message));
     return message;
   };
-  EXPECT_EQ(message_of([](Plan &plan) { plan.steps[4].buffers[0] = 99; }), "step 4 of the plan: a buffer does not exist");
+  EXPECT_EQ(message_of([](Plan &plan) { plan.steps[4].buffers[0] = 99; }),
+            "step 4 of the plan: a buffer does not exist");
   EXPECT_EQ(message_of([](Plan &plan) { plan.steps[4].grid = 99; }), "step 4 of the plan: a slot does not exist");
   EXPECT_EQ(message_of([](Plan &plan) { plan.steps[2].body = 99; }), "step 2 of the plan: its body does not nest");
   EXPECT_EQ(message_of([](Plan &plan) { plan.bind_steps[0].buffers[1] = 3; }),

@@ -70,8 +70,8 @@ TEST(Program, PoisonReachesArenaAndOutputs) {
 
 TEST(Program, ArgumentsThatDoNotFitAreNamed) {
   PlanBuilder builder(2);
-  builder.step(add, {builder.buffer(Buffer::Kind::kArgument, 0), builder.buffer(Buffer::Kind::kArgument, 1),
-                     builder.output()});
+  builder.step(
+      add, {builder.buffer(Buffer::Kind::kArgument, 0), builder.buffer(Buffer::Kind::kArgument, 1), builder.output()});
   auto program = builder.make();
   Floats x = ramp(4), y = ramp(5);
   TestCall call({&x, &y});

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-#include <sys/wait.h>
 #include <vector>
 
 #include "runtime/abi.h"

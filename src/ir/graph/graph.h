@@ -7,8 +7,8 @@
 //     return %3
 //   }
 //
-// What an operator means is in its OpInfo (op_info.h). After `fuse`, nodes of the operator `group` hold a region: a graph of
-// its own whose inputs are the node's operands; each group becomes kernels.
+// What an operator means is in its OpInfo (op_info.h). After `fuse`, nodes of the operator `group` hold a region: a
+// graph of its own whose inputs are the node's operands; each group becomes kernels.
 #pragma once
 
 #include <map>
@@ -91,12 +91,13 @@ public:
   std::vector<Var *> symbols; ///< size symbols, in the order of the program's plan
   const std::vector<std::unique_ptr<Value>> &inputs() const { return inputs_; }
   const std::vector<std::unique_ptr<Node>> &nodes() const { return nodes_; } ///< in execution order
-  std::vector<Value *> outputs; ///< null: the program returns None there
+  std::vector<Value *> outputs;                                              ///< null: the program returns None there
   std::vector<Layout> output_layouts; ///< strides that the caller expects; empty strides: free
   std::vector<Mutation> mutations;
 
   Value *add_input(Type type, std::string name);
-  /// Appends (or inserts before `before`) a node; infers and sets the types of its results; CompileError on bad operands.
+  /// Appends (or inserts before `before`) a node; infers and sets the types of its results; CompileError on bad
+  /// operands.
   Node *add(const OpInfo *op, std::vector<Value *> operands,
             std::map<std::string, Attribute, std::less<>> attributes = {}, const Node *before = nullptr);
   /// The same with given result types (group, extern, and what `infer` cannot know).
@@ -131,7 +132,8 @@ bool agree(const Type &a, const Type &b);
 /// (which wins), or a node in one of its regions has one.
 bool has_effect(const Node &node);
 
-/// Text form; `canonical` renames values in order of appearance and leaves locations out (equal groups have equal texts).
+/// Text form; `canonical` renames values in order of appearance and leaves locations out (equal groups have equal
+/// texts).
 std::string print(const Graph &graph, bool canonical = false);
 /// "f32[s0, 512]".
 std::string print(const Type &type);

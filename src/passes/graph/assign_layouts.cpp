@@ -51,8 +51,8 @@ private:
       return;
     pending_.push_back(value);
     bool is_windows = value->producer && value->producer->op->name == "windows";
-    bool is_ours = value->producer && value->producer->op->kind != OpKind::kView && value->producer->op->kind != OpKind::kExtern &&
-                   value->producer->op->kind != OpKind::kRegion;
+    bool is_ours = value->producer && value->producer->op->kind != OpKind::kView &&
+                   value->producer->op->kind != OpKind::kExtern && value->producer->op->kind != OpKind::kRegion;
     if (!is_ours || is_windows || decided_.count(value) || !value->layout.strides.empty() || !pass_.spend_fuel())
       return;
     int rank = value->type.rank();

@@ -60,7 +60,8 @@ bool common_subexpressions(Graph &graph, PassContext &context) {
     for (const auto &[name, attribute] : node->attributes)
       if (auto region = std::get_if<std::shared_ptr<Graph>>(&attribute))
         changed |= common_subexpressions(**region, context);
-    if (node->op->name == "copy" || node->op->kind == OpKind::kExtern || node->op->kind == OpKind::kRegion || has_effect(*node))
+    if (node->op->name == "copy" || node->op->kind == OpKind::kExtern || node->op->kind == OpKind::kRegion ||
+        has_effect(*node))
       continue;
     auto [at, is_new] = seen.emplace(Key(*node).bytes, node.get());
     if (is_new || !context.spend_fuel())

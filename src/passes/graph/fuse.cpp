@@ -14,13 +14,15 @@
 namespace oxyfuel::graph {
 namespace {
 
-constexpr int kRepeatCost = 2;    // additions that several groups may each spend rather than read a value from memory
-constexpr int kBroadcastCost = 6; // additions that may be repeated for each element that a smaller value is broadcast to
+constexpr int kRepeatCost = 2; // additions that several groups may each spend rather than read a value from memory
+constexpr int kBroadcastCost =
+    6; // additions that may be repeated for each element that a smaller value is broadcast to
 constexpr size_t kLargestGroup = 200;
 constexpr int kMostSearched = 4000; // nodes that a search for a cycle visits before it gives up and says yes
 
 bool is_loop_node(const Node &node) {
-  return node.op->kind == OpKind::kPointwise || node.op->kind == OpKind::kIndexed || node.op->kind == OpKind::kReduction;
+  return node.op->kind == OpKind::kPointwise || node.op->kind == OpKind::kIndexed ||
+         node.op->kind == OpKind::kReduction;
 }
 
 std::string_view group_kind(const Node &node) {
@@ -256,8 +258,8 @@ private:
     return chain_cost(node->result(), 0, seen) > kBroadcastCost;
   }
 
-  /// Whether a value that joins `group` as a result and that `uses` read elsewhere too closes a circle: a reader outside
-  /// the group leads back to it.
+  /// Whether a value that joins `group` as a result and that `uses` read elsewhere too closes a circle: a reader
+  /// outside the group leads back to it.
   bool makes_cycle(FusionGroup *group, const Uses &uses) {
     std::unordered_set<const FusionGroup *> seen;
     int latest = 0;

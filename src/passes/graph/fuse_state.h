@@ -13,7 +13,7 @@ namespace oxyfuel::graph {
 
 struct FusionGroup {
   std::string kind = "loops";
-  std::vector<Node *> nodes; ///< that it computes, latest first
+  std::vector<Node *> nodes;  ///< that it computes, latest first
   std::vector<Value *> roots; ///< that get memory, latest first
   Node *anchor = nullptr;     ///< the contraction, attention, … of kinds other than "loops"
   bool is_merged = false;     ///< taken over by another group

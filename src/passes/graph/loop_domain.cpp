@@ -135,8 +135,8 @@ std::optional<Placement> place(const LoopDomain &domain, ExprContext &context, c
 
 bool reads_reductions_in_place(const LoopDomain &domain, std::span<const graph::Node *const> nodes,
                                std::span<const graph::Value *const> results) {
-  bool has_reduction = std::any_of(nodes.begin(), nodes.end(),
-                                   [](const graph::Node *n) { return n->op->kind == OpKind::kReduction; });
+  bool has_reduction =
+      std::any_of(nodes.begin(), nodes.end(), [](const graph::Node *n) { return n->op->kind == OpKind::kReduction; });
   if (!has_reduction)
     return true;
   ReadTracer tracer(domain, nodes);

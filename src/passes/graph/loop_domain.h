@@ -9,8 +9,8 @@
 
 namespace oxyfuel {
 
-/// Axes of a group. With reductions in the group: the shape of what they fold, and the axes that they fold. Otherwise the
-/// shape of the results.
+/// Axes of a group. With reductions in the group: the shape of what they fold, and the axes that they fold. Otherwise
+/// the shape of the results.
 struct LoopDomain {
   std::vector<Expr> extents;
   std::vector<bool> is_folded;
@@ -31,12 +31,12 @@ struct Placement {
   Extent extent;
   std::vector<Expr> index; ///< of the value, at the domain's vars
 };
-/// How a value of that shape is read at the domain's own place: identity (kFull), or identity with folded axes left out or
-/// of size 1 (kOuter). Empty when the shape fits neither.
+/// How a value of that shape is read at the domain's own place: identity (kFull), or identity with folded axes left out
+/// or of size 1 (kOuter). Empty when the shape fits neither.
 std::optional<Placement> place(const LoopDomain &domain, ExprContext &context, const std::vector<Expr> &shape);
 
-/// Whether every read of the group's own reductions by `results` is at the domain's own place, so that one pass over the
-/// outer axes computes all.
+/// Whether every read of the group's own reductions by `results` is at the domain's own place, so that one pass over
+/// the outer axes computes all.
 bool reads_reductions_in_place(const LoopDomain &domain, std::span<const graph::Node *const> nodes,
                                std::span<const graph::Value *const> results);
 

@@ -14,10 +14,8 @@ bool needs_memory(const Node &node) {
   case OpKind::kContraction:
   case OpKind::kAttention:
   case OpKind::kExtern:
-  case OpKind::kRegion:
-    return true;
-  default:
-    return false;
+  case OpKind::kRegion: return true;
+  default: return false;
   }
 }
 
@@ -33,7 +31,8 @@ public:
       if (needs_memory(*node))
         for (size_t i = 0; i < node->operands.size(); ++i)
           if (Value *operand = node->operands[i])
-            if (Value *copy = copy_of(operand, node->op->kind == OpKind::kExtern || node->op->kind == OpKind::kRegion, node))
+            if (Value *copy =
+                    copy_of(operand, node->op->kind == OpKind::kExtern || node->op->kind == OpKind::kRegion, node))
               graph_.set_operand(node, static_cast<int>(i), copy);
     for (Value *&output : graph_.outputs)
       if (output)
@@ -51,7 +50,8 @@ private:
     if (auto it = copies_.find(value); it != copies_.end())
       return it->second;
     Value *base = view_base(value);
-    bool is_computed = !base->producer || base->producer->op->kind != OpKind::kIndexed || !base->producer->operands.empty();
+    bool is_computed =
+        !base->producer || base->producer->op->kind != OpKind::kIndexed || !base->producer->operands.empty();
     // Tensors handed to PyTorch have no negative strides.
     std::optional<StridedView> view = is_computed ? as_strided(graph_.context(), value) : std::nullopt;
     bool is_memory = view.has_value();

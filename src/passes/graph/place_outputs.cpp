@@ -54,8 +54,8 @@ private:
 
   /// Computed here by kernels, so that its layout is ours to choose.
   static bool is_computed(const Value *base) {
-    return base->producer && base->producer->op->kind != OpKind::kExtern && base->producer->op->kind != OpKind::kRegion &&
-           !is_free(*base->producer);
+    return base->producer && base->producer->op->kind != OpKind::kExtern &&
+           base->producer->op->kind != OpKind::kRegion && !is_free(*base->producer);
   }
 
   static bool is_whole(Value *value) { // every element of the base is seen
@@ -125,8 +125,7 @@ private:
       return true;
     }
     std::optional<StridedView> view = as_strided(graph_.context(), value);
-    return view && view->offset.is_const(0) &&
-           (expected.empty() || same_strides(value->type, view->strides, expected));
+    return view && view->offset.is_const(0) && (expected.empty() || same_strides(value->type, view->strides, expected));
   }
 
   Graph &graph_;

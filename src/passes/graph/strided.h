@@ -15,8 +15,8 @@ struct StridedView {
   std::vector<Expr> strides;
 };
 
-/// Follows view operators from `value` up to what they look at. Empty when their index maps are not affine over the base's layout
-/// (row-major where that is not decided). A value that is no view is its own base.
+/// Follows view operators from `value` up to what they look at. Empty when their index maps are not affine over the
+/// base's layout (row-major where that is not decided). A value that is no view is its own base.
 std::optional<StridedView> as_strided(ExprContext &context, Value *value);
 
 /// The value that `value` is a view of, however oddly; itself when its producer is no view.

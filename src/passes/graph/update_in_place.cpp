@@ -11,11 +11,11 @@ namespace oxyfuel::graph {
 namespace {
 
 struct Piece {
-  Value *update;              ///< what the piece becomes, perhaps a view of a scatter's result
-  std::vector<Expr> strides;  ///< of the piece in the argument's memory, in the update's axes
+  Value *update;             ///< what the piece becomes, perhaps a view of a scatter's result
+  std::vector<Expr> strides; ///< of the piece in the argument's memory, in the update's axes
   Expr offset;
   int64_t axis = -1, start = 0, length = 0; ///< axis -1: the whole argument
-  Node *link = nullptr;       ///< the slice_scatter
+  Node *link = nullptr;                     ///< the slice_scatter
 };
 
 class UpdateInPlace {
@@ -95,7 +95,8 @@ private:
     for (size_t i = 0; i < pieces.size(); ++i)
       for (size_t j = i + 1; j < pieces.size(); ++j)
         if (pieces[i].axis != pieces[j].axis || pieces[i].axis < 0 ||
-            (pieces[i].start < pieces[j].start + pieces[j].length && pieces[j].start < pieces[i].start + pieces[i].length))
+            (pieces[i].start < pieces[j].start + pieces[j].length &&
+             pieces[j].start < pieces[i].start + pieces[i].length))
           return false;
     return true;
   }

@@ -226,9 +226,7 @@ private:
     };
     auto all_inner = [&] {
       if (level + 1 < plan_.depth.size()) {
-        chunk([&](Buffer *acc) {
-          loop_over_depth(vars, level, [&] { contract_columns(vars, acc, column, {}, {}); });
-        });
+        chunk([&](Buffer *acc) { loop_over_depth(vars, level, [&] { contract_columns(vars, acc, column, {}, {}); }); });
         return;
       }
       Expr extent = emit(plan_.depth.back().extent);

@@ -18,9 +18,7 @@ OxyfuelStatus status_of_failure(const graph::Node &node) {
 
 } // namespace
 
-const graph::Graph &region_of(const graph::Node &group) {
-  return *group.get<std::shared_ptr<graph::Graph>>("region");
-}
+const graph::Graph &region_of(const graph::Node &group) { return *group.get<std::shared_ptr<graph::Graph>>("region"); }
 
 Expr flat_index(ExprContext &context, const graph::Type &type, const graph::Layout &layout,
                 std::span<const Expr> index) {
@@ -81,7 +79,8 @@ Expr Evaluator::element(const graph::Value *value, std::span<const Expr> index, 
     const graph::Node &node = *value->producer;
     OpKind kind = node.op->kind;
     if (kind != OpKind::kPointwise && kind != OpKind::kView && kind != OpKind::kIndexed)
-      throw UnsupportedError(std::string(node.op->name) + " is read inside its own kernel at another place than its own");
+      throw UnsupportedError(std::string(node.op->name) +
+                             " is read inside its own kernel at another place than its own");
     ReadOperand read = [&](int operand, std::span<const Expr> at, Expr inner_mask) {
       Expr both = mask.is_empty() ? inner_mask : inner_mask.is_empty() ? mask : mask && inner_mask;
       return element(node.operands[operand], at, both);

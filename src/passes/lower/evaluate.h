@@ -1,8 +1,8 @@
-// Elements of values inside a region as expressions: views compose into index maps, pointwise operators into arithmetic,
-// inputs of the region become loads at the places that their layouts give.
+// Elements of values inside a region as expressions: views compose into index maps, pointwise operators into
+// arithmetic, inputs of the region become loads at the places that their layouts give.
 //
-// All of it is built in the program's expression context, at index variables of that context, once; KernelFrame::emit then
-// instantiates an expression in a kernel, as often as unrolling and tails need.
+// All of it is built in the program's expression context, at index variables of that context, once; KernelFrame::emit
+// then instantiates an expression in a kernel, as often as unrolling and tails need.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ class Evaluator {
 public:
   explicit Evaluator(const graph::Graph &region);
 
-  /// Element `index` of `value`. UnsupportedError when that needs a node that is computed as a whole (a reduction, a contraction)
-  /// and is not bound at this index.
+  /// Element `index` of `value`. UnsupportedError when that needs a node that is computed as a whole (a reduction, a
+  /// contraction) and is not bound at this index.
   Expr element(const graph::Value *value, std::span<const Expr> index, Expr mask = {});
 
   /// From now on `value` read at `index` (or anywhere, when `index` is null) is `replacement`.
@@ -54,7 +54,8 @@ private:
 };
 
 /// Flat element index of `index` in memory laid out as `layout` (row-major when its strides are not set).
-Expr flat_index(ExprContext &context, const graph::Type &type, const graph::Layout &layout, std::span<const Expr> index);
+Expr flat_index(ExprContext &context, const graph::Type &type, const graph::Layout &layout,
+                std::span<const Expr> index);
 
 /// One kernel in the making and its call: parameters for the group's operands, results and temporaries, size parameters
 /// for the program's symbols.

@@ -1,9 +1,10 @@
 // Lowering of loops groups: pointwise, view, indexed and reduction operators over one domain become one kernel.
 //
-// Reductions are levels: a reduction that needs another's result runs a level later. For each place on the unfolded axes the
-// kernel runs a loop over the folded axes for each level, then one that stores the results; values that cost much and
-// are needed by several of these loops are kept in a row of scratch memory. So softmax and layer normalisation are one pass over
-// memory. Lanes run along a folded axis (results are then a tree over lanes) or along an unfolded one.
+// Reductions are levels: a reduction that needs another's result runs a level later. For each place on the unfolded
+// axes the kernel runs a loop over the folded axes for each level, then one that stores the results; values that cost
+// much and are needed by several of these loops are kept in a row of scratch memory. So softmax and layer normalisation
+// are one pass over memory. Lanes run along a folded axis (results are then a tree over lanes) or along an unfolded
+// one.
 #pragma once
 
 #include <map>
@@ -11,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "passes/lower/evaluate.h"
 #include "passes/graph/loop_domain.h"
+#include "passes/lower/evaluate.h"
 #include "schedule/loop_schedule.h"
 
 namespace oxyfuel {
@@ -23,9 +24,9 @@ struct LoopsPlan {
     const graph::Node *node;
     int level;
     DType accumulator;
-    Expr element;      ///< of the accumulator's dtype
-    Expr position;     ///< argmax, argmin: the place along the folded axes
-    Var *result;       ///< stands for the result
+    Expr element;  ///< of the accumulator's dtype
+    Expr position; ///< argmax, argmin: the place along the folded axes
+    Var *result;   ///< stands for the result
   };
   struct Root {
     int result; ///< of the group
@@ -34,7 +35,7 @@ struct LoopsPlan {
   };
   struct Row { ///< a value kept in scratch memory between the loops of a task
     const graph::Value *value;
-    int level;   ///< the loop that computes it
+    int level; ///< the loop that computes it
     Expr element;
     Var *kept; ///< stands for the value in later loops
   };

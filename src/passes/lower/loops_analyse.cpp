@@ -10,8 +10,8 @@
 namespace oxyfuel {
 namespace {
 
-constexpr int kKeepCost = 6;                  // additions that a kept value must save a loop
-constexpr int64_t kLongestRow = 64 << 10;     // elements of all folded axes together
+constexpr int kKeepCost = 6;              // additions that a kept value must save a loop
+constexpr int64_t kLongestRow = 64 << 10; // elements of all folded axes together
 constexpr int kMostRows = 4;
 
 class Analysis {
@@ -212,7 +212,8 @@ private:
     merged->upper_expr = extent.node();
     merged->hint = domain.vars[b]->hint;
     Expr m = context_.var(merged);
-    Substitution apart{{domain.vars[a], floor_div(m, domain.extents[b])}, {domain.vars[b], floor_mod(m, domain.extents[b])}};
+    Substitution apart{{domain.vars[a], floor_div(m, domain.extents[b])},
+                       {domain.vars[b], floor_mod(m, domain.extents[b])}};
     Substitution whole{{domain.vars[a], context_.integer(0)}, {domain.vars[b], m}};
     std::vector<Expr> replaced;
     bool equal = true;

@@ -36,7 +36,8 @@ Expr outer_count(const LoopsPlan &plan, KernelFrame &frame) {
 
 class LoopsEmitter {
 public:
-  LoopsEmitter(const graph::Node &group, const Evaluator &evaluator, const LoopsPlan &plan, const LoopSchedule &schedule)
+  LoopsEmitter(const graph::Node &group, const Evaluator &evaluator, const LoopsPlan &plan,
+               const LoopSchedule &schedule)
       : plan_(plan), schedule_(schedule), frame_(group, "loops"), builder_(frame_.builder()) {
     frame_.use_inputs(evaluator);
     for (int i = 0; i < plan.domain.rank(); ++i)
@@ -91,7 +92,8 @@ private:
 
   ExprContext &context() { return frame_.context(); }
 
-  /// A task folds one of `parts` pieces of the split axis: whole unrolled vectors, so that only the last piece has a tail.
+  /// A task folds one of `parts` pieces of the split axis: whole unrolled vectors, so that only the last piece has a
+  /// tail.
   void narrow_to_part() {
     AxisRange &range = ranges_[schedule_.split_axis];
     int64_t step = schedule_.split_axis == schedule_.vector_axis ? int64_t{schedule_.width} * schedule_.unroll : 1;
@@ -210,7 +212,7 @@ private:
 
   struct Accumulator {
     const LoopsPlan::Fold *fold;
-    Buffer *part, *total;                    ///< the same when partial results are not added up in chunks
+    Buffer *part, *total; ///< the same when partial results are not added up in chunks
     Buffer *position = nullptr, *total_position = nullptr;
   };
 
@@ -251,7 +253,8 @@ private:
   }
 
   /// Folds (value, position) into accumulator element `at` of `into`.
-  void combine(const Accumulator &a, const Buffer *into, const Buffer *into_position, Expr at, Expr value, Expr position) {
+  void combine(const Accumulator &a, const Buffer *into, const Buffer *into_position, Expr at, Expr value,
+               Expr position) {
     const ReductionRule &rule = *a.fold->node->op->reduction;
     Expr present = context().load(into, at);
     if (!rule.better) {
@@ -322,11 +325,12 @@ private:
     std::vector<Accumulator> accumulators = make_accumulators(level, vectors);
     start(accumulators, vectors);
     folded_loops(vars, 0, schedule_.folded.size(), [&](VarMap &inner) {
-      sweep(inner, [&](VarMap &at_lane, Expr at) { accumulate(accumulators, level, at_lane, at); },
-            [&] {
-              if (schedule_.chunk)
-                flush(accumulators, vectors);
-            });
+      sweep(
+          inner, [&](VarMap &at_lane, Expr at) { accumulate(accumulators, level, at_lane, at); },
+          [&] {
+            if (schedule_.chunk)
+              flush(accumulators, vectors);
+          });
     });
     for (const Accumulator &a : accumulators) {
       if (schedule_.chunk)
@@ -356,7 +360,8 @@ private:
   }
 
   /// Runs over the folded vector axis: `body(vars, accumulator element)`; `between` after each chunk of the main loop.
-  void sweep(const VarMap &vars, const std::function<void(VarMap &, Expr)> &body, const std::function<void()> &between) {
+  void sweep(const VarMap &vars, const std::function<void(VarMap &, Expr)> &body,
+             const std::function<void()> &between) {
     int axis = schedule_.vector_axis;
     Expr begin = ranges_[axis].begin, extent = ranges_[axis].extent;
     int64_t step = static_cast<int64_t>(schedule_.width) * schedule_.unroll;
@@ -421,8 +426,7 @@ private:
       Expr at = context().integer(static_cast<int64_t>(u) * schedule_.width) + lane;
       row_lane_ = at;
       for (const Accumulator &a : accumulators_)
-        finish_fold(a, inner, context().load(a.total, at),
-                    a.position ? context().load(a.total_position, at) : Expr());
+        finish_fold(a, inner, context().load(a.total, at), a.position ? context().load(a.total_position, at) : Expr());
       f(inner, at);
     });
   }
@@ -504,8 +508,8 @@ private:
 };
 
 /// The second kernel of a split reduction: adds up the parts of each result in order and stores the group's results.
-void emit_combine(const graph::Node &group, const Evaluator &evaluator, const LoopsPlan &plan, const LoopSchedule &schedule,
-                  LoweredGroup &lowered) {
+void emit_combine(const graph::Node &group, const Evaluator &evaluator, const LoopsPlan &plan,
+                  const LoopSchedule &schedule, LoweredGroup &lowered) {
   KernelFrame frame(group, "combine");
   frame.use_inputs(evaluator);
   Builder &builder = frame.builder();

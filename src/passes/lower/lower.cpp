@@ -10,9 +10,9 @@ LoweredGroup lower_group(const graph::Node &group, const Machine &machine) {
     const char *kind;
     LoweredGroup (*lower)(const graph::Node &, const Machine &);
   };
-  static constexpr Lowering lowerings[] = {{"loops", lower_loops},     {"contraction", lower_contraction},
+  static constexpr Lowering lowerings[] = {{"loops", lower_loops},         {"contraction", lower_contraction},
                                            {"attention", lower_attention}, {"scatter", lower_scatter},
-                                           {"scan", lower_scan},       {"sort", lower_sort}};
+                                           {"scan", lower_scan},           {"sort", lower_sort}};
   const std::string &kind = group.get<std::string>("kind");
   for (const Lowering &lowering : lowerings)
     if (kind == lowering.kind)

@@ -1,8 +1,8 @@
 // From a fused group of Graph IR to kernels in Loop IR: the only place that sees both.
 //
 // A group node holds a region (attribute "region") whose inputs correspond to its operands; the kind of group is the
-// attribute "kind": "loops", "contraction", "attention", "scatter", "scan", "sort". Operands and results of the group node
-// are materialised: their `layout` says where elements lie. Everything inside the region is computed on the fly.
+// attribute "kind": "loops", "contraction", "attention", "scatter", "scan", "sort". Operands and results of the group
+// node are materialised: their `layout` says where elements lie. Everything inside the region is computed on the fly.
 #pragma once
 
 #include <memory>
@@ -23,19 +23,20 @@ struct BufferReference {
 };
 
 struct KernelCall {
-  int kernel = 0;                      ///< into LoweredGroup::kernels
+  int kernel = 0;                       ///< into LoweredGroup::kernels
   std::vector<BufferReference> buffers; ///< one a kernel parameter
-  std::vector<Expr> sizes;             ///< one a size parameter of the kernel, over the program's symbols
+  std::vector<Expr> sizes;              ///< one a size parameter of the kernel, over the program's symbols
   bool is_bind = false; ///< reads static operands only and writes bound temporaries only: runs when weights are bound
-  /// Copies operand to result, element by element in the same order, and does nothing else; later calls of the group do not read that
-  /// operand. A plan that gives the result the operand's memory (nobody reads the operand later) leaves the call out.
+  /// Copies operand to result, element by element in the same order, and does nothing else; later calls of the group do
+  /// not read that operand. A plan that gives the result the operand's memory (nobody reads the operand later) leaves
+  /// the call out.
   bool is_base_copy = false;
 };
 
 /// Memory that only the group's own kernels use.
 struct Temporary {
   DType dtype = DType::kF32;
-  Expr elements; ///< over the program's symbols
+  Expr elements;         ///< over the program's symbols
   bool is_bound = false; ///< written by bind calls; lives as long as the weights are bound
 };
 
