@@ -51,11 +51,13 @@ FOREIGN: tuple[tuple[str, tuple[str, ...]], ...] = (
 FACES_TORCH = (
     "backend.py",
     "custom_ops.py",
+    "decompositions.py",
     "dynamo.py",
     "export.py",
     "extern.py",
     "importer.py",
     "inductor.py",
+    "output_code.py",
     "rnn.py",
     "torchscript.py",
     "weights.py",

@@ -11,7 +11,7 @@ import logging
 import os
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +103,8 @@ def compile_native(
     module: fx.GraphModule, examples: Sequence[Any], settings: Settings, kind: str, static: frozenset[int]
 ) -> CompiledGraph:
     # Weights of a training graph change with every step: nothing is prepared from them.
-    is_static = (lambda position: position in positions) if kind == "inference" else (lambda position: False)
-    positions = static_positions(module, static)
-    imported = Importer(module, examples, static=is_static, refused=settings.extern).run()
+    positions: Collection[int] = static_positions(module, static) if kind == "inference" else ()
+    imported = Importer(module, examples, static=lambda position: position in positions, refused=settings.extern).run()
     program, details = _C.compile(imported.graph, compile_settings(settings, imported))
     report = GraphReport(
         kind=kind,

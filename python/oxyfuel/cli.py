@@ -190,7 +190,7 @@ def count_flops(model: Any, inputs: tuple[Any, ...]) -> float:
 
 def median_ms(run: Callable[[], Any], seconds: float) -> float:
     run()
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:
         start = time.perf_counter()

@@ -100,7 +100,7 @@ def find_operator(name: str) -> Callable[..., Any]:
     if name.startswith("python:"):
         return BUILTINS[name.removeprefix("python:")]
     found: Any = operator.attrgetter(name)(torch.ops)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def assert_holds(condition: bool, message: str) -> None:

@@ -38,7 +38,7 @@ DTYPES = {
     torch.uint64: _C.DType.u64,
 }
 
-NOTHING = (_C.DType.f32, [])
+NOTHING: tuple[Any, list[Any]] = (_C.DType.f32, [])
 """Stands where an overload returns no tensor; its type means nothing."""
 
 SAME = {"aten.detach.default", "aten.alias.default", "aten.lift.default"}
@@ -220,7 +220,7 @@ class Importer:
         target: Any = node.target
         value = node.meta.get("val")
         if target is operator.getitem:
-            return self.values[node.args[0]][node.args[1]]  # type: ignore[index]
+            return self.values[node.args[0]][node.args[1]]
         name = name_of(target)
         if name in CHECKED_BY_GUARDS:
             return None
@@ -234,7 +234,7 @@ class Importer:
         if name == "aten.copy_.default" and node.args[0] in self.placeholders:
             return self.mutate(node)
         if name in SAME:
-            return self.values[node.args[0]]  # type: ignore[index]
+            return self.values[node.args[0]]
         location = location_of(node)
         if not isinstance(target, torch._ops.OpOverload):
             return self.extern(node, name, location, "it is no plain operator")
@@ -255,7 +255,8 @@ class Importer:
         if name == "aten._local_scalar_dense.default":
             return None
         leaves, tree = pytree.tree_flatten(value)
-        types, strides = [], []
+        types: list[tuple[Any, list[Any]]] = []
+        strides: list[list[Any]] = []
         for leaf in leaves:
             if leaf is None:
                 types.append(NOTHING)

@@ -136,7 +136,7 @@ BINARY = {
 }
 
 
-@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", sorted(BINARY))
 def test_binary(name, dtype):
     if name in ("nextafter", "hypot") and dtype == torch.bfloat16:
@@ -195,7 +195,7 @@ def test_reductions(name, axis):
     check(lambda x: REDUCTIONS[name](x, axis), data((7, 5, 19), torch.float32), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64, torch.int64), ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int64], ids=str)
 @pytest.mark.parametrize("name", ["sum", "amax", "argmax", "any", "cumsum"])
 def test_reductions_of_types(name, dtype):
     check(lambda x: REDUCTIONS[name](x, -1), data((5, 40), dtype))
@@ -294,7 +294,7 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.float64), ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 @pytest.mark.parametrize("name", sorted(PRODUCTS))
 def test_products(name, dtype):
     function, shapes = PRODUCTS[name]

@@ -90,10 +90,14 @@ def make(shape: tuple[int, ...], dtype: torch.dtype, layout: str, generator: tor
     return x.expand(shape) if layout == "expanded" else x
 
 
-POINTWISE_ONE = ("a.abs()", "-a", "torch.relu(a)", "a.sigmoid()", "a.tanh()", "a.exp()", "a * 0.5", "a + 1", "a.clamp(-1, 1)", "a.float()",
-                 "a.to(torch.bfloat16)", "a.long()", "a > 0", "torch.where(a > 0, a, 2)", "a.square()", "a.round()")  # fmt: skip
-POINTWISE_TWO = ("a + b", "a - b", "a * b", "torch.maximum(a, b)", "torch.minimum(a, b)", "a < b", "a == b", "torch.where(a > b, a, b)",
-                 "a / (b.abs() + 1)")  # fmt: skip
+POINTWISE_ONE = (
+    *("a.abs()", "-a", "torch.relu(a)", "a.sigmoid()", "a.tanh()", "a.exp()", "a * 0.5", "a + 1", "a.clamp(-1, 1)"),
+    *("a.float()", "a.to(torch.bfloat16)", "a.long()", "a > 0", "torch.where(a > 0, a, 2)", "a.square()", "a.round()"),
+)
+POINTWISE_TWO = (
+    *("a + b", "a - b", "a * b", "torch.maximum(a, b)", "torch.minimum(a, b)", "a < b", "a == b"),
+    *("torch.where(a > b, a, b)", "a / (b.abs() + 1)"),
+)
 NO_BOOL = ("-a", "torch.relu(a)", "a.clamp(-1, 1)", "a - b", "a.abs()", "a.square()", "a.round()")
 REDUCTIONS = ("sum", "mean", "amax", "amin", "softmax", "cumsum", "any", "argmax")
 
