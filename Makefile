@@ -58,6 +58,7 @@ world: $(STAMPS)/installed $(STAMPS)/test
 
 # PyTorch comes first and by its exact version: a range can pull a CUDA build of several gigabytes.
 $(STAMPS)/build: pyproject.toml tools/list_requirements.py
+	tools/install_system_packages.sh python $(PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	mkdir -p $(STAMPS)
 	$(PIP) install torch==2.13.0
@@ -80,9 +81,9 @@ native-tests: $(STAMPS)/installed $(STAMPS)/test system-packages
 	cmake -S . -B $(BUILD) -DOXYFUEL_TESTS=ON -DOXYFUEL_TOOLS=ON
 	cmake --build $(BUILD)
 
-# GoogleTest is the one thing that comes from Debian.
+# GoogleTest comes from Debian; so does what a Debian Python lacks for a virtual environment.
 system-packages:
-	@test -e /usr/include/gtest/gtest.h || tools/install_system_packages.sh
+	tools/install_system_packages.sh tests
 
 tidy: $(STAMPS)/tidy
 	cmake --preset release -DPython_EXECUTABLE=$(BIN)/python
