@@ -6,7 +6,7 @@ PyTorch. What cannot even be that raises UnsupportedError, and the whole graph r
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -87,6 +87,17 @@ class Imported:
     """Operators of the FX graph that compute something."""
 
 
+@dataclasses.dataclass
+class Call:
+    """What an extern step calls, and the fake value of its result."""
+
+    target: Any
+    arguments: Sequence[Any]
+    keywords: Mapping[str, Any]
+    value: Any
+    has_effect: bool = False
+
+
 class Importer:
     """Walks one FX graph."""
 
@@ -109,6 +120,7 @@ class Importer:
         self.placeholders: dict[fx.Node, int] = {}
         self.inputs: list[Any] = []
         self.mutated: dict[fx.Node, fx.Node] = {}
+        self.tokens: set[Any] = set()
         self.program_outputs: dict[tuple[Any, ...], int] = {}
         self.output_count = 0
         self.sharing: dict[int, set[tuple[Any, ...]]] = {}
@@ -117,6 +129,7 @@ class Importer:
     def run(self) -> Imported:
         nodes = list(self.module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
+        self.tokens = {node.args[0] for node in nodes if node.target is torch.ops.higher_order.with_effects}
         self.result.argument_count = len(placeholders)
         self.declare_symbols(placeholders)
         for position, node in enumerate(placeholders):
@@ -168,7 +181,7 @@ class Importer:
 
     def placeholder(self, node: fx.Node, position: int) -> None:
         self.placeholders[node] = position
-        value = self.example(node, position)
+        value = None if node in self.tokens else self.example(node, position)
         if isinstance(value, torch.Tensor):
             dtype = self.check_tensor(value, f"argument {node.name}")
             strides = self.symbols.sizes(value.stride())
@@ -236,6 +249,8 @@ class Importer:
         if name in SAME:
             return self.values[node.args[0]]
         location = location_of(node)
+        if target is torch.ops.higher_order.with_effects:
+            return self.with_effects(node, location)
         if not isinstance(target, torch._ops.OpOverload):
             return self.extern(node, name, location, "it is no plain operator")
         if name in self.refused:
@@ -348,8 +363,18 @@ class Importer:
     def mutating_call(self, node: fx.Node, name: str, location: str) -> Any:
         raise _C.UnsupportedError(f"{name} writes to one of its operands inside of the graph, at {location}")
 
-    def extern(self, node: fx.Node, name: str, location: str, reason: str) -> Any:
-        """A step that calls the node's target."""
+    def with_effects(self, node: fx.Node, location: str) -> Any:
+        """An operator with effects, threaded by a token that is None when the program runs; steps keep their order."""
+        target, arguments = node.args[1], node.args[2:]
+        values = node.meta["val"][1:]
+        value = values[0] if len(values) == 1 else tuple(values)
+        call = Call(target, arguments, node.kwargs, value, has_effect=True)
+        made = self.extern(node, name_of(target), location, "it has effects", call)
+        return (None, *made) if len(values) > 1 else (None, made)
+
+    def extern(self, node: fx.Node, name: str, location: str, reason: str, given: Call | None = None) -> Any:
+        """A step that calls the node's target, or the call that is given."""
+        called = given or Call(node.target, node.args, node.kwargs, node.meta.get("val"))
         operands: list[Any] = []
         integers: list[Any] = []
 
@@ -373,10 +398,9 @@ class Importer:
                 return {key: open_up(item) for key, item in argument.items()}
             return argument
 
-        arguments = tuple(open_up(argument) for argument in node.args)
-        keywords = {key: open_up(argument) for key, argument in node.kwargs.items()}
-        value = node.meta.get("val")
-        leaves, tree = pytree.tree_flatten(value)
+        arguments = tuple(open_up(argument) for argument in called.arguments)
+        keywords = {key: open_up(argument) for key, argument in called.keywords.items()}
+        leaves, tree = pytree.tree_flatten(called.value)
         binds = self.bind_symbols(node)
         types, strides, results = [], [], []
         for i, leaf in enumerate(leaves):
@@ -386,9 +410,9 @@ class Importer:
                 results.append(i)
             elif not isinstance(leaf, (torch.SymInt, torch.SymBool, int, bool, type(None))):
                 raise _C.UnsupportedError(f"{name} gives a {type(leaf).__name__}")
-        is_operator = isinstance(node.target, torch._ops.OpOverload)
+        is_operator = isinstance(called.target, torch._ops.OpOverload)
         call = ExternCall(
-            target=name if is_operator else node.target,
+            target=name if is_operator else called.target,
             arguments=arguments,
             keywords=keywords,
             results=results,
@@ -399,7 +423,7 @@ class Importer:
             name=name,
             location=location,
         )
-        is_droppable = is_operator and not binds and is_pure(node.target)
+        is_droppable = is_operator and not binds and not called.has_effect and is_pure(called.target)
         made = self.add_extern(call, operands, types, strides, integers, is_pure=is_droppable)
         self.result.declined.append(Declined(name, reason, location))
         filled: list[Any] = []
@@ -481,6 +505,8 @@ class Importer:
         """How one output is made: see OutputRecipe in src/python/executable.h."""
         if not isinstance(result, fx.Node):
             return ("constant", result)
+        if result in self.tokens:
+            return ("constant", None)
         if result in self.placeholders:
             return ("argument", self.placeholders[result])
         for target, copy in self.mutated.items():
@@ -496,6 +522,9 @@ class Importer:
         if (view := self.view_recipe(value, storages)) is not None:
             return view
         storage = value.untyped_storage()._cdata
+        if storage in storages and storages[storage].meta["val"].dtype != value.dtype:
+            storage = id(result)  # a view of an argument as another type: AOTAutograd makes it from the argument
+            self.sharing[storage] = set()
         strides = self.symbols.sizes(value.stride())
         key = (id(made), storage, *map(str, strides))
         if key not in self.program_outputs:

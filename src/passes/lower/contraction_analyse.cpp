@@ -342,6 +342,14 @@ ContractionAxis merge(const ContractionAxis &outer, const ContractionAxis &inner
   return merged;
 }
 
+/// Axes of one place, but for the last one when there is no other.
+void drop_unit_axes(std::vector<ContractionAxis> &axes) {
+  const ContractionAxis last = axes.back();
+  std::erase_if(axes, [](const ContractionAxis &axis) { return axis.extent.is_const(1); });
+  if (axes.empty())
+    axes.push_back(last);
+}
+
 } // namespace
 
 ContractionPlan analyse_contraction(const graph::Node &group, Evaluator &evaluator, LoweredGroup &lowered) {
@@ -349,8 +357,7 @@ ContractionPlan analyse_contraction(const graph::Node &group, Evaluator &evaluat
 }
 
 void merge_row_axes(ContractionPlan &plan) {
-  std::erase_if(plan.rows,
-                [&](const ContractionAxis &axis) { return axis.extent.is_const(1) && plan.rows.size() > 1; });
+  drop_unit_axes(plan.rows);
   for (size_t i = plan.rows.size(); i-- > 1;) {
     std::vector<Expr *> affine = {&plan.a.flat}, others;
     for (auto &root : plan.roots) {
@@ -370,8 +377,7 @@ void merge_row_axes(ContractionPlan &plan) {
 }
 
 void merge_depth_axes(ContractionPlan &plan, bool for_packed) {
-  std::erase_if(plan.depth,
-                [&](const ContractionAxis &axis) { return axis.extent.is_const(1) && plan.depth.size() > 1; });
+  drop_unit_axes(plan.depth);
   for (size_t i = plan.depth.size(); i-- > 1;) {
     std::vector<Expr *> affine = {&plan.a.flat}, others;
     if (plan.b.flat)
