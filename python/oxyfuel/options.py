@@ -4,8 +4,7 @@ An option given in the call wins over its variable. Modes:
 
 - ``default``: schedules from the cost model; the code is made for the sizes that PyTorch found to be fixed.
 - ``reduce-overhead``: the same. A call has no launches whose overhead could be taken away: it enters native code once.
-- ``max-autotune``, ``max-autotune-no-cudagraphs``: measured schedules where there are records of them, the cost model's
-  elsewhere.
+- ``max-autotune``, ``max-autotune-no-cudagraphs``: the same as well. Schedules are not measured yet.
 """
 
 import dataclasses

@@ -7,11 +7,10 @@
 //   return %3
 //
 // - A view of a view of the same kind is one view; a view that is the identity goes; permutes and expands that only
-// move or
-//   add dimensions of size 1 are reshapes.
+//   move or add dimensions of size 1 are reshapes.
 // - Casts that keep every value are seen through; casts that round stay.
 // - x * 1, x / 1, x - 0, neg(neg(x)) and the like, only where the result is the same bit for bit (x + 0 is not: -0 + 0
-// is 0).
+//   is 0).
 // - Pointwise operators and views of constants of rank 0 become constants.
 // - Pointwise operators read their operands without an expand, which broadcasting does again.
 //

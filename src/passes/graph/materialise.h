@@ -3,6 +3,7 @@
 //   %2 = reshape(%1)                        %2 = reshape(%1)
 //   %3 = matmul(%2, %w)              →      %4 = copy(%2)
 //                                           %3 = matmul(%4, %w)
+//
 // where %2's index map over %1's layout is not affine. The same for operands of attention, extern operators and
 // regions, results of the program and values that mutate its arguments. Results of the program that are computed
 // nowhere (constants) get a copy too.
