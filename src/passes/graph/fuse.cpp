@@ -98,6 +98,7 @@ private:
   }
   void join(FusionGroup *group, Node *node) {
     group->nodes.push_back(node);
+    group->first = order_.at(node); // nodes come latest first
     groups_[node] = group;
   }
   void add_root(FusionGroup *group, Value *value) { group->roots.push_back(value); }
@@ -262,9 +263,16 @@ private:
   /// outside the group leads back to it.
   bool makes_cycle(FusionGroup *group, const Uses &uses) {
     std::unordered_set<const FusionGroup *> seen;
-    int latest = 0;
-    for (Node *node : group->nodes)
-      latest = std::max(latest, order_.at(node));
+    // Nothing past the horizon leads back: a node depends on later ones only through a group that has both.
+    int horizon = order_.at(group->nodes.front());
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const auto &other : fusion_.groups)
+        if (other->first <= horizon && order_.at(other->nodes.front()) > horizon) {
+          horizon = order_.at(other->nodes.front());
+          grows = true;
+        }
+    }
     std::vector<Node *> stack;
     for (Node *user : uses.nodes)
       if (group_of(user) != group)
@@ -272,9 +280,8 @@ private:
     std::unordered_set<Node *> visited(stack.begin(), stack.end());
     int searched = 0;
     auto push = [&](Node *node) {
-      if (order_.at(node) <= latest + 0 || group_of(node))
-        if (visited.insert(node).second)
-          stack.push_back(node);
+      if (order_.at(node) <= horizon && visited.insert(node).second)
+        stack.push_back(node);
     };
     while (!stack.empty()) {
       Node *node = stack.back();
