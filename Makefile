@@ -17,7 +17,7 @@ TSAN_TESTS ?= unit_support unit_runtime
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-.PHONY: run test check asan tsan venv install native-tests unit lit pytest world tidy format clean system-packages
+.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest world tidy format clean system-packages
 
 ## run: compile BERT-base and ResNet-50, compare with eager, print a table
 run: $(STAMPS)/installed $(STAMPS)/models
@@ -41,6 +41,10 @@ tsan: $(STAMPS)/build system-packages
 	cmake --preset tsan -DPython_EXECUTABLE=$(BIN)/python
 	cmake --build --preset tsan --target $(TSAN_TESTS)
 	tools/run_tsan.sh build/tsan $(TSAN_TESTS)
+
+## docs: the pages of docs/ that follow from the sources
+docs: $(STAMPS)/installed
+	$(BIN)/python tools/gen_docs.py
 
 # The parts of `make test`.
 unit: native-tests

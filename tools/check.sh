@@ -39,4 +39,5 @@ fi
 step mypy mypy
 step layers python tools/check_layers.py
 step sizes python tools/check_size.py
+step docs python tools/gen_docs.py --check passes options
 exit $failed

@@ -1,4 +1,4 @@
-// The recipe, top to bottom.
+// The recipe, top to bottom. `true`: lowering needs the pass, whatever is skipped and however little fuel there is.
 #include "driver/pipeline.h"
 
 #include "passes/graph/assign_layouts.h"
@@ -27,12 +27,12 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
       {"forward-slices", graph::forward_slices},
       {"canonicalise", graph::canonicalise},
       {"remove-dead", graph::remove_dead},
-      {"place-outputs", graph::place_outputs},
-      {"place-recurrences", graph::place_recurrences},
+      {"place-outputs", graph::place_outputs, true},
+      {"place-recurrences", graph::place_recurrences, true},
       {"update-in-place", graph::update_in_place},
       {"assign-layouts", graph::assign_layouts},
-      {"materialise", graph::materialise},
-      {"fuse", graph::fuse},
+      {"materialise", graph::materialise, true},
+      {"fuse", graph::fuse, true},
   };
   PassManager::run(graph, passes, context);
 }
@@ -42,17 +42,17 @@ void run_body_pipeline(graph::Graph &body, PassContext &context) {
       {"sink-reshapes", graph::sink_reshapes},
       {"canonicalise", graph::canonicalise},
       {"remove-dead", graph::remove_dead},
-      {"place-step-outputs", graph::place_step_outputs},
-      {"place-recurrences", graph::place_recurrences},
+      {"place-step-outputs", graph::place_step_outputs, true},
+      {"place-recurrences", graph::place_recurrences, true},
       {"assign-layouts", graph::assign_layouts},
-      {"materialise", graph::materialise},
-      {"fuse", graph::fuse},
+      {"materialise", graph::materialise, true},
+      {"fuse", graph::fuse, true},
   };
   PassManager::run(body, passes, context);
 }
 
 void run_loop_pipeline(loop::Kernel &kernel, PassContext &context) {
-  static constexpr LoopPass passes[] = {{"expand-math", loop::expand_math}};
+  static constexpr LoopPass passes[] = {{"expand-math", loop::expand_math, true}};
   PassManager::run(kernel, passes, context);
 }
 

@@ -63,7 +63,7 @@ bool run_passes(Program &program, std::span<const Pass<Program>> passes, PassCon
   const bool keep_text = context.options.verify;
   std::string text = keep_text ? print(program) : "";
   for (const Pass<Program> &pass : passes) {
-    if (context.options.skipped.count(pass.name) || context.options.fuel <= 0)
+    if (!pass.is_required && (context.options.skipped.count(pass.name) || context.options.fuel <= 0))
       continue;
     context.current_pass = pass.name;
     auto start = std::chrono::steady_clock::now();

@@ -15,6 +15,8 @@ namespace oxyfuel {
 template <typename Program> struct Pass {
   std::string_view name; ///< kebab-case; the function's name with dashes
   bool (*run)(Program &program, PassContext &context);
+  /// Later stages need what it leaves: it runs though it is among the skipped passes, and without fuel.
+  bool is_required = false;
 };
 using GraphPass = Pass<graph::Graph>;
 using LoopPass = Pass<loop::Kernel>;

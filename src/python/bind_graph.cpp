@@ -18,6 +18,23 @@ namespace {
 using graph::Graph;
 using graph::Value;
 
+const char *kind_name(OpKind kind) {
+  switch (kind) {
+  case OpKind::kPointwise: return "pointwise";
+  case OpKind::kView: return "view";
+  case OpKind::kIndexed: return "indexed";
+  case OpKind::kReduction: return "reduction";
+  case OpKind::kContraction: return "contraction";
+  case OpKind::kAttention: return "attention";
+  case OpKind::kScatter: return "scatter";
+  case OpKind::kScan: return "scan";
+  case OpKind::kSort: return "sort";
+  case OpKind::kRegion: return "region";
+  case OpKind::kExtern: return "extern";
+  }
+  return "";
+}
+
 Expr add_symbol(Graph &graph, const std::string &name, std::optional<int64_t> lower, std::optional<int64_t> upper,
                 int64_t hint) {
   Var *var = graph.context().new_var(name, DType::kI64, lower, upper);
@@ -162,6 +179,16 @@ void bind_graph(nb::module_ &module) {
         return names;
       },
       "The ATen overloads that compile to our own code.");
+  module.def(
+      "operators",
+      [] {
+        nb::list operators;
+        for (const OpInfo *info : all_ops())
+          operators.append(nb::make_tuple(nb::str(info->name.data(), info->name.size()), kind_name(info->kind),
+                                          nb::str(info->doc.data(), info->doc.size()), info->ulps));
+        return operators;
+      },
+      "(name, kind, doc, ulps) of each operator of Graph IR, in the order of the table.");
 }
 
 } // namespace oxyfuel::python

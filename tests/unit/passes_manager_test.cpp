@@ -52,6 +52,14 @@ TEST(PassManager, SkipAndFuel) {
   EXPECT_EQ(graph->nodes().size(), 3u);
 }
 
+TEST(PassManager, WhatLaterStagesNeedRunsAnyway) {
+  auto graph = example();
+  PassContext context({.skipped = {"canonicalise"}, .fuel = 0});
+  GraphPass pass{"canonicalise", [](graph::Graph &graph, PassContext &) { return graph.remove_dead(); }, true};
+  EXPECT_TRUE(PassManager::run(*graph, std::span<const GraphPass>(&pass, 1), context));
+  EXPECT_EQ(graph->nodes().size(), 2u);
+}
+
 TEST(PassManager, HoldsPassesToWhatTheySay) {
   PassContext context({.verify = true});
   auto expect_blame = [&](GraphPass pass, const std::string &wanted) {

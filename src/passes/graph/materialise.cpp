@@ -58,7 +58,7 @@ private:
     if (is_memory && is_tensor)
       for (Expr stride : view->strides)
         is_memory = is_memory && (!stride.constant() || *stride.constant() >= 0);
-    if (is_memory || !pass_.spend_fuel())
+    if (is_memory)
       return nullptr;
     Node *copy = graph_.add(op("copy"), {value}, {{"dtype", value->type.dtype}}, before);
     if (value->producer)

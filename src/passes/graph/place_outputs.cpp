@@ -27,7 +27,7 @@ public:
         place(i);
     for (Mutation &mutation : graph_.mutations) {
       // What is written back must not be memory that another write-back changes first.
-      if (!view_base(mutation.value)->producer && pass_.spend_fuel()) {
+      if (!view_base(mutation.value)->producer) {
         mutation.value = copy(mutation.value);
         changed_ = true;
       }
