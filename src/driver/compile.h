@@ -17,7 +17,7 @@ struct ProgramArgument {
   int index = 0; ///< of Graph::inputs or Graph::symbols
 };
 
-/// Settings of one compile; options.def gives the documented ones their names, variables and defaults.
+/// Settings of one compile; python/oxyfuel/options.py gives the documented ones their names, variables and defaults.
 struct CompileSettings {
   std::string target = "host"; ///< codegen::Target::parse
   int threads = 2;             ///< that compile kernels side by side
@@ -38,6 +38,7 @@ struct KernelInfo {
   int step = 0;                ///< in the plan
 };
 
+/// What a compile was like.
 struct CompileReport {
   std::vector<KernelInfo> kernels;
   std::vector<int64_t> externs; ///< ids of the operators that run in PyTorch, one a step

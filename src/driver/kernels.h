@@ -12,17 +12,20 @@
 
 namespace oxyfuel {
 
+/// The kernels of one program. Numbers are in order of first addition.
 class KernelSet {
 public:
   /// Takes the kernel (finished but for the loop pipeline) and returns its number; equal kernels share one.
   int add(std::unique_ptr<loop::Kernel> kernel);
 
-  /// Makes all code. Afterwards image i holds kernel i.
+  /// Makes all code, on `settings.threads` threads. Throws what code generation throws.
   void generate(const CompileSettings &settings, PassContext &passes, CompileReport &report);
 
   int count() const { return static_cast<int>(kernels_.size()); }
   const loop::Kernel &kernel(int i) const { return *kernels_[i].kernel; }
+  /// After `generate`: one image a kernel, which points into this set.
   std::vector<runtime::CodeImage> images() const;
+  /// Byte offset of kernel i's entry point in its image.
   uint64_t entry(int i) const { return kernels_[i].entry; }
 
 private:

@@ -15,6 +15,7 @@
 
 namespace oxyfuel {
 
+/// One use: construct, `build`, generate the kernels' code, `finish`.
 class PlanBuilder {
 public:
   PlanBuilder(graph::Graph &graph, const CompileSettings &settings, const Machine &machine, KernelSet &kernels,
@@ -22,6 +23,7 @@ public:
 
   /// Lowers every group into `kernels` and lays out the plan; entry points are filled in by `finish`.
   void build();
+  /// The plan. After KernelSet::generate, which knows the entry points.
   runtime::Plan finish();
 
 private:

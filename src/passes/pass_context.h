@@ -33,11 +33,13 @@ struct Remark {
   std::string text;
 };
 
+/// How long one run of a pass took.
 struct PassTime {
   std::string_view pass;
   double seconds;
 };
 
+/// Belongs to one compile, and is not thread-safe.
 class PassContext {
 public:
   PassContext() = default;
@@ -49,6 +51,7 @@ public:
   std::string_view current_pass; ///< the one that runs now
   int dumps = 0;                 ///< files written, the next one's number
 
+  /// Says why a pass declined or what it decided, at a node or of the program as a whole.
   void remark(const graph::Node &node, std::string text);
   void remark(std::string text) { remarks.push_back({std::string(current_pass), "", std::move(text)}); }
   /// A pass asks before each rewrite, and leaves things as they are when there is no fuel left.

@@ -21,6 +21,7 @@ template <typename Program> struct Pass {
 using GraphPass = Pass<graph::Graph>;
 using LoopPass = Pass<loop::Kernel>;
 
+/// Keeps nothing between runs.
 class PassManager {
 public:
   /// Runs `passes` in order; true when any changed the program. With `verify`, a pass that leaves a broken program, or

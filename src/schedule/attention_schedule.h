@@ -12,6 +12,7 @@
 
 namespace oxyfuel {
 
+/// What to emit; sizes in elements unless said otherwise.
 struct AttentionSchedule {
   bool is_rows = false;
   int width = 16;                                  ///< lanes
@@ -25,6 +26,7 @@ struct AttentionSchedule {
   bool copies_keys = false, copies_values = false; ///< into scratch memory, in the accumulator's type
   int64_t grain = 1;                               ///< tasks worth a claim
 
+  /// For `explain` and tests.
   std::string text() const;
 };
 
@@ -40,6 +42,7 @@ struct AttentionProblem {
   int accumulator_bytes = 4;
 };
 
+/// The cost model's choice; the same for the same problem and machine.
 AttentionSchedule choose(const AttentionProblem &problem, const Machine &machine);
 
 } // namespace oxyfuel

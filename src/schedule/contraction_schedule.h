@@ -13,6 +13,7 @@
 
 namespace oxyfuel {
 
+/// What to emit; sizes in elements unless said otherwise.
 struct ContractionSchedule {
   enum class Kind : uint8_t {
     kPacked,   ///< B copied into panels [depth][cols], zeros past the last column; lanes along columns
@@ -34,6 +35,7 @@ struct ContractionSchedule {
   int64_t prefetch = 0;        ///< elements ahead in B
   int64_t grain = 1;           ///< tasks worth a claim
 
+  /// All members, as `parse` reads them.
   std::string text() const;
   /// Reads what `text` writes. Throws CompileError.
   static ContractionSchedule parse(const std::string &text);
@@ -56,6 +58,7 @@ struct ContractionProblem {
   bool is_plain = true;        ///< the tile step has the types (real numbers); else scalar loops
 };
 
+/// The cost model's choice; the same for the same problem and machine.
 ContractionSchedule choose(const ContractionProblem &problem, const Machine &machine);
 
 } // namespace oxyfuel

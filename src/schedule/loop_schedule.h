@@ -9,6 +9,7 @@
 
 namespace oxyfuel {
 
+/// What to emit; axes are those of the group's domain.
 struct LoopSchedule {
   std::vector<int> outer; ///< unfolded axes that make tasks, outermost first (the vector axis is not among them)
   std::vector<int>
@@ -24,6 +25,7 @@ struct LoopSchedule {
       -1; ///< a folded axis that is cut into `parts`, which are tasks of their own and are combined in order
   int parts = 1;
 
+  /// For `explain` and tests.
   std::string text() const;
 };
 
@@ -35,6 +37,7 @@ struct LoopAccess {
   bool is_store = false;
 };
 
+/// The group's loops as far as they decide a schedule. Lists have one entry an axis.
 struct LoopProblem {
   std::vector<int64_t> extents; ///< at hints
   std::vector<bool> is_static;  ///< the extent is a constant
@@ -44,6 +47,7 @@ struct LoopProblem {
   int cost = 1;         ///< of one point, in additions
 };
 
+/// The cost model's choice; the same for the same problem and machine.
 LoopSchedule choose(const LoopProblem &problem, const Machine &machine);
 
 } // namespace oxyfuel

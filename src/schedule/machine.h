@@ -5,6 +5,7 @@
 
 namespace oxyfuel {
 
+/// Plain numbers, so that a schedule is a function of them alone.
 struct Machine {
   int vector_bytes = 32;     ///< widest vector register
   int vector_registers = 16; ///< architectural
@@ -13,6 +14,7 @@ struct Machine {
   bool has_bfloat16_dot = false; ///< pairwise bfloat16 dot products into float32
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
 
+  /// Elements of that size in the widest vector register.
   int lanes(int64_t element_bytes) const { return static_cast<int>(vector_bytes / element_bytes); }
 };
 

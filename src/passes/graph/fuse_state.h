@@ -11,6 +11,7 @@
 
 namespace oxyfuel::graph {
 
+/// Nodes that become one group node.
 struct FusionGroup {
   std::string kind = "loops";
   std::vector<Node *> nodes;  ///< that it computes, latest first
@@ -20,6 +21,7 @@ struct FusionGroup {
   int first = 0;              ///< place of its earliest node in the order of execution
 };
 
+/// What fuse.cpp decided.
 struct Fusion {
   std::vector<std::unique_ptr<FusionGroup>> groups;
   /// Nodes that every group which reads them computes for itself.

@@ -18,6 +18,7 @@ struct LoopDomain {
   std::vector<Expr> index; ///< the vars as expressions
 
   int rank() const { return static_cast<int>(extents.size()); }
+  /// Whether any axis is folded.
   bool has_folds() const;
 };
 

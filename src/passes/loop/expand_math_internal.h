@@ -66,6 +66,7 @@ Expr log_double_of_float(Expr x);
 /// atan(z) in float32, 0 <= z <= 1.
 Expr atan_of_fraction(Expr z);
 
+/// A function of runtime/abi.h's host table (OxyfuelHostFunction, OxyfuelHostFunction2), on float64.
 Expr host_call(Expr x, int function);
 Expr host_call(Expr x, Expr y, int function);
 

@@ -28,6 +28,7 @@ struct ContractionAxis {
   Expr place() const { return extent.context().var(var); }
 };
 
+/// One operand of the product.
 struct ContractionOperand {
   const graph::Value *value = nullptr; ///< in the region
   std::vector<Expr> index;             ///< of `value` at the axes; unused once it was copied
@@ -55,6 +56,7 @@ struct ContractionWindow {
   int64_t stride = 1, dilation = 1, spread = 1, lower = 0;
 };
 
+/// A group in the common form, from analysis to emission.
 struct ContractionPlan {
   const graph::Node *node = nullptr;               ///< in the region
   std::vector<ContractionAxis> batch, rows, depth; ///< innermost last
@@ -96,8 +98,10 @@ void emit_copy(const graph::Node &group, const Evaluator &evaluator, const Contr
 /// depth_pack * cols.
 void emit_pack(const graph::Node &group, Evaluator &evaluator, ContractionPlan &plan,
                const ContractionSchedule &schedule, const Machine &machine, LoweredGroup &lowered);
+/// The product for convolutions of one channel a group (Kind::kChannels).
 void emit_channels(const graph::Node &group, const Evaluator &evaluator, const ContractionPlan &plan,
                    const ContractionSchedule &schedule, LoweredGroup &lowered);
+/// The product with its epilogue, for all other kinds of schedule.
 void emit_contraction(const graph::Node &group, const Evaluator &evaluator, const ContractionPlan &plan,
                       const ContractionSchedule &schedule, LoweredGroup &lowered);
 

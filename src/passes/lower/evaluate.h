@@ -17,6 +17,7 @@
 
 namespace oxyfuel {
 
+/// One a region; remembers the elements that it has built.
 class Evaluator {
 public:
   explicit Evaluator(const graph::Graph &region);
@@ -27,6 +28,7 @@ public:
 
   /// From now on `value` read at `index` (or anywhere, when `index` is null) is `replacement`.
   void bind(const graph::Value *value, const std::vector<Expr> *index, Expr replacement);
+  /// `value` is computed again where it is read.
   void unbind(const graph::Value *value);
 
   /// The stand-in for the memory of region input i.
@@ -74,6 +76,7 @@ public:
   /// Names what a buffer of the program's context is in the kernel.
   void map_buffer(const Buffer *in_program, const Buffer *in_kernel) { buffers_[in_program] = in_kernel; }
 
+  /// The parameter for operand or result i of the group, declared at its first use.
   Buffer *operand(int i);
   Buffer *result(int i);
   /// A parameter for temporary i of the group.

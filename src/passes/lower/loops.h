@@ -48,6 +48,7 @@ struct LoopsPlan {
   LoopProblem problem;
 };
 
+/// Finds levels, rows that are kept, and what the schedule has to know.
 LoopsPlan analyse_loops(const graph::Node &group, Evaluator &evaluator, const Machine &machine);
 
 } // namespace oxyfuel

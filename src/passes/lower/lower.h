@@ -22,6 +22,7 @@ struct BufferReference {
   int index = 0;
 };
 
+/// One run of a kernel.
 struct KernelCall {
   int kernel = 0;                       ///< into LoweredGroup::kernels
   std::vector<BufferReference> buffers; ///< one a kernel parameter
@@ -40,6 +41,7 @@ struct Temporary {
   bool is_bound = false; ///< written by bind calls; lives as long as the weights are bound
 };
 
+/// What a group became.
 struct LoweredGroup {
   std::vector<std::unique_ptr<loop::Kernel>> kernels;
   std::vector<KernelCall> calls; ///< in order

@@ -17,6 +17,7 @@ struct Anchor {
   int result(int i) const { return results.at(i); }
   std::vector<int> results;
 };
+/// InternalError unless the region has exactly one node of that kind.
 Anchor anchor_of(const graph::Node &group, OpKind kind);
 
 /// Independent axes, in the program's context.
@@ -32,6 +33,7 @@ struct TaskAxes {
   /// Runs lanes along the axis whose step `strides` (one an axis) is 1, if there is one worth it; `bytes`: of the
   /// widest element.
   void choose_lanes(std::span<const Expr> strides, int64_t bytes, const Machine &machine);
+  /// Elements of the lane axis that a task covers.
   int64_t block() const { return static_cast<int64_t>(width) * vectors; }
 };
 
