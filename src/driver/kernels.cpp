@@ -1,5 +1,6 @@
 // Code for a set of kernels. A cache entry is one file a kernel, named by the hash of everything that decides its code:
-// text, target, options, version. It holds the hash of its contents, so a damaged or foreign file is only a miss.
+// text, target, the sources that make code. It holds the hash of its contents, so a damaged or foreign file is only a
+// miss.
 #include "driver/kernels.h"
 
 #include <algorithm>
@@ -28,7 +29,11 @@ struct CacheHeader {
 
 std::string cache_path(const std::string &directory, const std::string &text, const codegen::Target &target) {
   Sha256 hash;
-  hash.field(kCacheVersion).field(std::to_string(kOxyfuelAbiVersion)).field(target.text()).field(text);
+  hash.field(kCacheVersion)
+      .field(OXYFUEL_CODE_IDENTITY)
+      .field(std::to_string(kOxyfuelAbiVersion))
+      .field(target.text())
+      .field(text);
   return directory + "/" + hex(hash.finish()) + ".kernel";
 }
 
