@@ -89,7 +89,9 @@ UNARY |= {
     "nan_to_num": torch.nan_to_num,
 }
 DOMAINS = {"acos": (-1, 1), "asin": (-1, 1), "atanh": (-0.9, 0.9), "erfinv": (-0.9, 0.9), "acosh": (1, 4)}
-POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "lgamma", "digamma", "reciprocal", "logit"}
+# Beyond 1, eager clamps half types to `1 - eps` rounded to the type, which can be 1.
+DOMAINS["logit"] = (0.05, 0.95)
+POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "lgamma", "digamma", "reciprocal"}
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -259,8 +261,9 @@ def test_views(name, layout):
         pytest.skip("the view reaches outside of this storage")
     if name == "view_dtype" and layout == "strided":
         pytest.skip("not a view of this layout")
-    native = name != "one_hot"  # which asserts that no class is negative
-    check(VIEWS[name], x, native=native)
+    # one_hot asserts that no class is negative, and PyTorch traces it as other operators than eager runs: strides differ.
+    plain = name != "one_hot"
+    check(VIEWS[name], x, native=plain, strides=plain)
 
 
 PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
