@@ -21,12 +21,11 @@ inline double thread_seconds() {
 #if defined(__x86_64__)
 // Twelve chains of fused multiply-adds on zeros, in registers named by hand: a compiler keeps such arrays in memory.
 #define CHAIN(width, n) "vfmadd231ps %%" width "0, %%" width "0, %%" width #n "\n\t"
+// clang-format off
 #define CHAINS(width)                                                                                                  \
-  CHAIN(width, 1)                                                                                                      \
-  CHAIN(width, 2)                                                                                                      \
-  CHAIN(width, 3)                                                                                                      \
-  CHAIN(width, 4) CHAIN(width, 5) CHAIN(width, 6) CHAIN(width, 7) CHAIN(width, 8) CHAIN(width, 9) CHAIN(width, 10)     \
-      CHAIN(width, 11) CHAIN(width, 12)
+  CHAIN(width, 1) CHAIN(width, 2) CHAIN(width, 3) CHAIN(width, 4) CHAIN(width, 5) CHAIN(width, 6)                      \
+  CHAIN(width, 7) CHAIN(width, 8) CHAIN(width, 9) CHAIN(width, 10) CHAIN(width, 11) CHAIN(width, 12)
+// clang-format on
 #define CLOBBERS                                                                                                       \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12"
 

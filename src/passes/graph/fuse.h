@@ -7,8 +7,8 @@
 //
 // Consumer first, in reverse order of execution:
 //
-// - A node all of whose users are in one group joins it when the group can still run as one pass (loop_domain.h), unless
-//   computing it where it is read would repeat much work.
+// - A node all of whose users are in one group joins it when the group can still run as one pass (loop_domain.h),
+//   unless computing it where it is read would repeat much work.
 // - A node with users in several groups is repeated when cheap, else its value gets memory: it becomes one more result
 //   of a group with the same domain, or of a group of its own.
 // - A contraction takes over a group of pointwise operators on its own elements as its epilogue.
