@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hypothesis
+import pytest
 import torch
 from hypothesis import strategies as st
 
@@ -238,6 +239,7 @@ def check(program: Program) -> None:
         assert close(f, w, reference), f"result {i}: found {f}\nwanted {w}\n{program}\n{explanation}"
 
 
+@pytest.mark.timeout(600 + 5 * COUNT)
 def test_random_programs(seed):
     print(f"seed {seed}; {COUNT} programs")
 
