@@ -16,6 +16,8 @@ import pytest
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 # A bug in the compiler raises instead of falling back to eager.
 os.environ["OXYFUEL_STRICT"] = "1"
+# Both IRs are checked between passes, and every LLVM module.
+os.environ.setdefault("OXYFUEL_VERIFY", "1")
 # Models are made from their configuration, with random weights.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OXYFUEL_CACHE_DIR", tempfile.mkdtemp(prefix="oxyfuel-test-cache-"))
