@@ -12,12 +12,14 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 NATIVE_SOURCES := $(shell find src include cmake -type f 2>/dev/null) CMakeLists.txt pyproject.toml
 SOURCES := $(NATIVE_SOURCES) $(shell find python -name '*.py*' -not -path '*/__pycache__/*')
+SEED ?= 0
+WORLDS := $(basename $(notdir $(wildcard tests/configs/*.env)))
 TSAN_TESTS ?= unit_support unit_runtime
 
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest world tidy format clean system-packages
+.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest world fuzz tidy format clean system-packages
 
 ## run: compile BERT-base and ResNet-50, compare with eager, print a table
 run: $(STAMPS)/installed $(STAMPS)/models
@@ -59,6 +61,12 @@ pytest: $(STAMPS)/installed $(STAMPS)/test
 ## world: the Python tests under one configuration of tests/configs, for example `make world WORLD=no-fusion`
 world: $(STAMPS)/installed $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS) --world $(WORLD) $(PYTEST_ARGS)
+
+## fuzz: 2,000 random programs against eager, and 200 in each world; SEED=… draws others
+fuzz: $(STAMPS)/installed $(STAMPS)/test
+	$(BIN)/python -m pytest -n $(JOBS) --seed $(SEED) --programs 2000 tests/python/test_random.py
+	for world in $(WORLDS); do \
+	  $(BIN)/python -m pytest -n $(JOBS) --seed $(SEED) --world $$world --programs 200 tests/python/test_random.py || exit; done
 
 # PyTorch comes first and by its exact version: a range can pull a CUDA build of several gigabytes.
 $(STAMPS)/build: pyproject.toml tools/list_requirements.py

@@ -133,12 +133,15 @@ def compile_settings(settings: Settings, imported: Imported) -> Any:
     native.target = settings.target
     native.threads = settings.compile_threads or len(os.sched_getaffinity(0))
     native.verify = settings.verify
+    native.scalar = settings.scalar
     native.dump_directory = settings.dump
     native.cache_directory = cache_directory(settings)
     passes = _C.PassOptions()
     passes.verify = settings.verify
     passes.dump_directory = settings.dump
     passes.fuel = settings.fuel
+    passes.round_trip = settings.round_trip
+    passes.fusion = settings.fusion
     for name in settings.skip:
         passes.skip(name)
     native.passes = passes

@@ -11,10 +11,11 @@
 #include "support/cpu.h"
 
 namespace oxyfuel {
-namespace {
 
-Machine machine_of(const codegen::Target &target) {
+Machine machine_of(const CompileSettings &settings) {
+  codegen::Target target = codegen::Target::parse(settings.target);
   Machine machine;
+  machine.is_scalar = settings.scalar;
   machine.vector_bytes = static_cast<int>(target.vector_bits / 8);
   machine.vector_registers = static_cast<int>(target.vector_registers);
   machine.has_fma = target.has_fma;
@@ -26,6 +27,8 @@ Machine machine_of(const codegen::Target &target) {
   machine.l3_bytes = static_cast<int64_t>(cpu.l3_bytes);
   return machine;
 }
+
+namespace {
 
 class StageTimer {
 public:
@@ -56,7 +59,7 @@ CompiledProgram compile(graph::Graph &graph, const CompileSettings &settings) {
   run_graph_pipeline(graph, passes);
   timer.stage("graph passes");
   KernelSet kernels;
-  Machine machine = machine_of(codegen::Target::parse(settings.target));
+  Machine machine = machine_of(settings);
   PlanBuilder builder(graph, settings, machine, kernels, passes, report);
   builder.build();
   timer.stage("lowering");

@@ -22,11 +22,16 @@ struct CompileSettings {
   std::string target = "host"; ///< codegen::Target::parse
   int threads = 2;             ///< that compile kernels side by side
   bool verify = false;         ///< IRs between passes, LLVM modules
+  bool scalar = false;         ///< schedules without vectors
   std::string cache_directory; ///< of compiled kernels; empty: none
   std::string dump_directory;  ///< empty: none
   PassOptions passes;
   std::vector<ProgramArgument> arguments; ///< empty: the graph's inputs in order; symbols then come from their sizes
 };
+
+/// What schedules go by.
+struct Machine;
+Machine machine_of(const CompileSettings &settings);
 
 /// One kernel, for `explain` and profiles.
 struct KernelInfo {

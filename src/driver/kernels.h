@@ -22,6 +22,7 @@ public:
   void generate(const CompileSettings &settings, PassContext &passes, CompileReport &report);
 
   int count() const { return static_cast<int>(kernels_.size()); }
+  loop::Kernel &kernel(int i) { return *kernels_[i].kernel; }
   const loop::Kernel &kernel(int i) const { return *kernels_[i].kernel; }
   /// After `generate`: one image a kernel, which points into this set.
   std::vector<runtime::CodeImage> images() const;

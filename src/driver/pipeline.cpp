@@ -1,6 +1,7 @@
 // The recipe, top to bottom. `true`: lowering needs the pass, whatever is skipped and however little fuel there is.
 #include "driver/pipeline.h"
 
+#include "ops/op.h"
 #include "passes/graph/assign_layouts.h"
 #include "passes/graph/canonicalise.h"
 #include "passes/graph/common_subexpressions.h"
@@ -34,7 +35,15 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
       {"materialise", graph::materialise, true},
       {"fuse", graph::fuse, true},
   };
-  PassManager::run(graph, passes, context);
+  if (!context.options.round_trip) {
+    PassManager::run(graph, passes, context);
+    return;
+  }
+  // Whatever the text leaves out is lost to the passes that follow.
+  for (const GraphPass &pass : passes) {
+    graph = std::move(*graph::parse(graph::print(graph)));
+    PassManager::run(graph, {&pass, 1}, context);
+  }
 }
 
 void run_body_pipeline(graph::Graph &body, PassContext &context) {

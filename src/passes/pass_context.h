@@ -17,6 +17,8 @@ namespace oxyfuel {
 /// Settings of a run of passes.
 struct PassOptions {
   bool verify = false;             ///< check the rules of the IR, and the returned bools, after each pass
+  bool round_trip = false;         ///< print and parse after each pass; texts must be equal
+  bool fusion = true;              ///< false: each operator in a kernel of its own
   std::string dump_directory = {}; ///< empty: no dumps
   std::set<std::string, std::less<>> skipped = {};
   int64_t fuel = std::numeric_limits<int64_t>::max(); ///< rewrites that are allowed, to bisect a wrong one

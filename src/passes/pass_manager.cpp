@@ -6,8 +6,10 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <type_traits>
 
 #include "ir/graph/op_info.h"
+#include "ops/op.h"
 #include "support/error.h"
 
 namespace oxyfuel {
@@ -57,6 +59,15 @@ template <typename F> void blame(std::string_view pass, F f) {
   }
 }
 
+template <typename Program> void check_round_trip(const Program &program) {
+  std::string text = print(program), again;
+  if constexpr (std::is_same_v<Program, graph::Graph>)
+    again = graph::print(*graph::parse(text));
+  else
+    again = loop::print(*loop::parse(text));
+  OXYFUEL_CHECK(again == text, "its result reads back as another program:\n" + text + "\nand\n" + again);
+}
+
 template <typename Program>
 bool run_passes(Program &program, std::span<const Pass<Program>> passes, PassContext &context) {
   bool any_changed = false;
@@ -72,6 +83,8 @@ bool run_passes(Program &program, std::span<const Pass<Program>> passes, PassCon
     context.times.push_back(
         {pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
     any_changed |= changed;
+    if (context.options.round_trip)
+      blame(pass.name, [&] { check_round_trip(program); });
     std::string now = keep_text || (changed && !context.options.dump_directory.empty()) ? print(program) : "";
     if (changed && !context.options.dump_directory.empty())
       dump(dump_prefix(program), now, pass.name, context);

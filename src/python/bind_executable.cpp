@@ -3,6 +3,7 @@
 
 #include "python/executable.h"
 #include "python/torch_bridge.h"
+#include "runtime/threads.h"
 
 namespace oxyfuel::python {
 
@@ -55,6 +56,8 @@ void make_executable(Executable *self, nb::bytes program, int32_t argument_count
 
 void bind_executable(nb::module_ &module) {
   bind_bridge(module);
+  module.def("override_thread_limit", runtime::override_thread_limit, nb::arg("threads"),
+             "Lets calls have this many threads whatever the machine has, for tests; 0 undoes it.");
   module.def("bump_epoch", bump_epoch, "Weights may have changed without their version counters: bind them again.");
   nb::class_<Executable>(module, "Executable", "A compiled program on PyTorch tensors; calls may come from any thread.")
       .def("__init__", make_executable, nb::arg("program"), nb::arg("argument_count"), nb::arg("positions"),

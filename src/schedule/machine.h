@@ -14,8 +14,10 @@ struct Machine {
   bool has_bfloat16_dot = false; ///< pairwise bfloat16 dot products into float32
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
 
+  bool is_scalar = false; ///< one lane for all types: what vectors do to a result shows against it
+
   /// Elements of that size in the widest vector register.
-  int lanes(int64_t element_bytes) const { return static_cast<int>(vector_bytes / element_bytes); }
+  int lanes(int64_t element_bytes) const { return is_scalar ? 1 : static_cast<int>(vector_bytes / element_bytes); }
 };
 
 } // namespace oxyfuel

@@ -2,6 +2,7 @@
 
 pytest --seed 7            repeats a run: each test draws from this seed and its own name
 pytest --world scalar      the same tests under tests/configs/scalar.env
+pytest --programs 2000     how many random programs test_random.py draws
 """
 
 import os
@@ -29,6 +30,7 @@ CONFIGS = ROOT / "tests" / "configs"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=int(os.environ.get("OXYFUEL_SEED", "0")), help="seed of all tests")
     parser.addoption("--world", help="run under tests/configs/<world>.env")
+    parser.addoption("--programs", type=int, default=150, help="random programs to draw")
 
 
 def read_world(name: str) -> dict[str, str]:
@@ -44,6 +46,10 @@ def read_world(name: str) -> dict[str, str]:
 def pytest_configure(config: pytest.Config) -> None:
     if world := config.getoption("--world"):
         os.environ.update(read_world(world))
+    if os.environ.get("OXYFUEL_TEST_DYNAMIC"):
+        import torch._dynamo.config
+
+        torch._dynamo.config.assume_static_by_default = False
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -81,5 +87,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     if report.failed:
         world = item.config.getoption("--world")
         options = f"--seed {item.config.getoption('--seed')}" + (f" --world {world}" if world else "")
+        if "random" in item.nodeid:
+            options += f" --programs {item.config.getoption('--programs')}"
         report.sections.append(("repeat", f".venv/bin/python -m pytest {options} '{item.nodeid}'"))
     return report

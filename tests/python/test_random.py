@@ -1,8 +1,8 @@
 """Random programs against eager: pointwise, broadcasting, views, reductions, products, mixed types, odd sizes, 0 and 1,
 arguments of any layout.
 
-A failure prints the program; `pytest --seed N 'tests/python/test_random.py::test_random_programs'` draws the same ones again.
-`OXYFUEL_RANDOM_PROGRAMS` says how many.
+A failure prints the program, and the line that draws the same ones again. `--programs` says how many there are; `make fuzz`
+draws many, in every world.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 
 from oxyfuel.reports import collect
 
-COUNT = int(os.environ.get("OXYFUEL_RANDOM_PROGRAMS", "60"))
+SHARDS = 4  # that workers share
+# In the world of dynamic sizes PyTorch decides, elsewhere each program is compiled for its sizes.
+DYNAMIC = None if os.environ.get("OXYFUEL_TEST_DYNAMIC") else False
 EXTENTS = (0, 1, 2, 3, 5, 8, 17, 33)
 DTYPES = (torch.float32, torch.float32, torch.bfloat16, torch.int64, torch.bool)
 LAYOUTS = ("contiguous", "transposed", "strided", "expanded")
@@ -230,7 +232,7 @@ def check(program: Program) -> None:
     function = program.function()
     wanted = function(*arguments)
     with collect() as explanation:
-        found = torch.compile(function, backend="oxyfuel", fullgraph=True, dynamic=False)(*arguments)
+        found = torch.compile(function, backend="oxyfuel", fullgraph=True, dynamic=DYNAMIC)(*arguments)
     exact = (
         function(*(x.double() if x.is_floating_point() else x for x in arguments)) if is_decided(program) else wanted
     )
@@ -239,13 +241,15 @@ def check(program: Program) -> None:
         assert close(f, w, reference), f"result {i}: found {f}\nwanted {w}\n{program}\n{explanation}"
 
 
-@pytest.mark.timeout(600 + 5 * COUNT)
-def test_random_programs(seed):
-    print(f"seed {seed}; {COUNT} programs")
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_random_programs(seed, shard, request):
+    count = -(-request.config.getoption("--programs") // SHARDS)
+    print(f"seed {seed}; {count} programs")
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
-        max_examples=COUNT,
+        max_examples=count,
         deadline=None,
         database=None,
         derandomize=False,

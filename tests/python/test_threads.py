@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch.utils import _pytree as pytree
+
+from oxyfuel import _C
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +39,68 @@ def test_eight_callers(model):
             assert all(pool.map(work, range(8)))
 
 
-def test_numbers_of_threads_give_the_same_bits(model):
-    compiled = torch.compile(model, backend="oxyfuel")
-    x = torch.randn(64, 96)
+PROGRAMS = {
+    "reduce_all": (lambda x: (x.sum(), x.std(), x.argmax()), (311, 523)),
+    "reduce_rows": (lambda x: (x.sum(0), x.softmax(-1), x.amax(1)), (300, 411)),
+    "matmul": (lambda x: torch.relu(x @ x.t()), (203, 310)),
+    "matmul_deep": (lambda x: x @ x.t(), (3, 20_001)),
+    "convolution": (lambda x: F.conv2d(x, x[:5, :, :3, :3].contiguous(), padding=1), (6, 5, 40, 40)),
+    "attention": (lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), (2, 3, 150, 16)),
+    "scan": (lambda x: x.cumsum(1), (30, 3_000)),
+    "sort": (lambda x: x.sort(-1).values, (40, 700)),
+    "scatter": (lambda x: torch.zeros(50).scatter_add(0, (x.abs() * 10).long() % 50, x), (40_000,)),
+}
+
+
+@contextlib.contextmanager
+def thread_count(threads: int) -> Iterator[None]:
+    """That many threads, also where there are fewer processors."""
     before = torch.get_num_threads()
-    results = []
+    _C.override_thread_limit(threads)
+    torch.set_num_threads(threads)
     try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            with torch.no_grad():
-                results.append(compiled(x))
+        yield
     finally:
         torch.set_num_threads(before)
+        _C.override_thread_limit(0)
+
+
+@contextlib.contextmanager
+def busy(is_wanted: bool) -> Iterator[None]:
+    """Other processes that want each processor meanwhile."""
+    command = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)] if is_wanted else []
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.parametrize("load", [False, True], ids=["alone", "loaded"])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_numbers_of_threads_give_the_same_bits(name, load):
+    function, shape = PROGRAMS[name]
+    compiled = torch.compile(function, backend="oxyfuel")
+    x = torch.randn(shape)
+    with thread_count(1):
+        wanted = pytree.tree_leaves(compiled(x))
+    with busy(load):
+        for threads in (1, 2, 3):
+            with thread_count(threads):
+                for _ in range(4):
+                    found = pytree.tree_leaves(compiled(x))
+                    assert all(map(torch.equal, found, wanted)), f"{threads} threads"
+
+
+def test_a_model_gives_the_same_bits(model):
+    compiled = torch.compile(model, backend="oxyfuel")
+    x = torch.randn(64, 96)
+    results = []
+    for threads in (1, 2, 3):
+        with thread_count(threads), torch.no_grad():
+            results.append(compiled(x))
     assert torch.equal(results[0], results[1])
     assert torch.equal(results[0], results[2])
 

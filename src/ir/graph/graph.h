@@ -81,6 +81,7 @@ public:
   Graph();
   ~Graph();
   Graph(const Graph &) = delete;
+  Graph &operator=(Graph &&) = default; ///< nothing may point into the graph that was here
 
   std::string name = "main";
   ExprContext &context() { return *context_; }

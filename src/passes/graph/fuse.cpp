@@ -112,6 +112,10 @@ private:
       find_uses(result.get(), uses, seen);
     if (uses.nodes.empty() && !uses.is_result)
       return; // dead
+    if (!pass_.options.fusion) {
+      start(node);
+      return;
+    }
     if (node->op->kind == OpKind::kContraction) {
       visit_contraction(node, uses);
       return;
