@@ -109,8 +109,9 @@ void bind_program(nb::module_ &module) {
           "The next argument of the program: an input of the graph, or an integer that is a symbol of it.");
   module.def("compile", compile_graph, nb::arg("graph"), nb::arg("settings"),
              "Compiles a graph, which is used up. Gives the program as bytes, and a report.");
-  module.def("interpret_graph", interpret_graph, nb::arg("text"), nb::arg("inputs"),
-             "Results, row-major, of a graph without symbols by the interpreter of Graph IR; inputs are row-major too.");
+  module.def(
+      "interpret_graph", interpret_graph, nb::arg("text"), nb::arg("inputs"),
+      "Results, row-major, of a graph without symbols by the interpreter of Graph IR; inputs are row-major too.");
   module.def("interpret_kernels", interpret_loops, nb::arg("text"), nb::arg("inputs"), nb::arg("settings"),
              "The same by the interpreter of Loop IR, from the kernels that `compile` makes; inputs are bytes in the "
              "strides of the graph.");
