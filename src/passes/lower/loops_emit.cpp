@@ -176,9 +176,9 @@ private:
   void emit_levels(const VarMap &outer_vars, Tile tile) {
     VarMap vars = outer_vars;
     accumulators_.clear();
+    // Anew each time: whole vectors and the rest of them are in scopes of their own.
     for (const auto &row : plan_.rows)
-      if (!rows_.count(&row))
-        rows_[&row] = builder_.scratch("row", row.value->type.dtype, row_elements());
+      rows_[&row] = builder_.scratch("row", row.value->type.dtype, row_elements());
     for (int level = 0; level < plan_.levels; ++level) {
       if (schedule_.is_vector_folded)
         emit_folded_level(vars, level);
