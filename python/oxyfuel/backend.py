@@ -125,6 +125,7 @@ def compile_native(
         outputs=imported.outputs,
         externs=imported.externs,
         report=report,
+        has_effects=imported.has_effects,
     )
 
 

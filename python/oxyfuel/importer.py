@@ -85,6 +85,7 @@ class Imported:
     declined: list[Declined] = dataclasses.field(default_factory=list)
     node_count: int = 0
     """Operators of the FX graph that compute something."""
+    has_effects: bool = False
 
 
 @dataclasses.dataclass
@@ -130,6 +131,7 @@ class Importer:
         nodes = list(self.module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
         self.tokens = {node.args[0] for node in nodes if node.target is torch.ops.higher_order.with_effects}
+        self.result.has_effects = bool(self.tokens)
         self.result.argument_count = len(placeholders)
         self.declare_symbols(placeholders)
         for position, node in enumerate(placeholders):

@@ -23,6 +23,7 @@ class CompiledGraph(OutputCode):
     outputs: list[tuple[Any, ...]]
     externs: list[ExternCall]
     report: GraphReport
+    has_effects: bool
     executable: Any = dataclasses.field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -48,6 +49,9 @@ class CompiledGraph(OutputCode):
         unnamed = [call.name for call in self.externs if not call.is_picklable]
         if unnamed:
             raise BypassAOTAutogradCache(f"steps that call Python objects: {', '.join(unnamed)}")
+        # AOTAutograd passes the tokens of effects in the process that compiled the graph only.
+        if self.has_effects:
+            raise BypassAOTAutogradCache("operators with effects")
         self.executable = None
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:

@@ -22,6 +22,7 @@ os.environ.setdefault("OXYFUEL_VERIFY", "1")
 # Models are made from their configuration, with random weights.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OXYFUEL_CACHE_DIR", tempfile.mkdtemp(prefix="oxyfuel-test-cache-"))
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.environ["OXYFUEL_CACHE_DIR"] + "/torch")  # AOTAutograd's too
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIGS = ROOT / "tests" / "configs"
