@@ -63,8 +63,6 @@ void build_groups(Graph &graph, const Fusion &fusion) {
   std::unordered_map<Value *, Value *> results;
   std::vector<Node *> made;
   for (const auto &group : fusion.groups) {
-    if (group->is_merged)
-      continue;
     RegionBuilder builder(graph, *group, fusion.repeated);
     std::vector<Value *> roots(group->roots.rbegin(), group->roots.rend());
     std::vector<Type> types;

@@ -17,7 +17,6 @@ struct FusionGroup {
   std::vector<Node *> nodes;  ///< that it computes, latest first
   std::vector<Value *> roots; ///< that get memory, latest first
   Node *anchor = nullptr;     ///< the contraction, attention, … of kinds other than "loops"
-  bool is_merged = false;     ///< taken over by another group
   int first = 0;              ///< place of its earliest node in the order of execution
 };
 
