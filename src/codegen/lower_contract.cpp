@@ -355,7 +355,7 @@ void ContractLowering::packed_step(State &state, int64_t step, llvm::Value *pres
     for (int i = 0; i < lanes_[v] * pack_; ++i)
       repeated.push_back(i / pack_);
     if (mask)
-      mask = ir().CreateShuffleVector(mask, repeated);
+      mask = lanes_[v] == 1 ? values_.splat(mask, pack_) : ir().CreateShuffleVector(mask, repeated);
     groups[v] = load(b_, address(b_, state, v, step), lanes_[v] * pack_, mask);
   }
   auto rows = static_cast<size_t>(tile_.rows);
@@ -386,7 +386,9 @@ void ContractLowering::packed_step(State &state, int64_t step, llvm::Value *pres
       std::vector<int> pick;
       for (int lane = 0; lane < lanes_[v]; ++lane)
         pick.push_back(lane * pack_ + part);
-      b[v] = values_.cast({ir().CreateShuffleVector(groups[v], pick)}, tile_.b->dtype, type_).re;
+      llvm::Value *picked =
+          lanes_[v] == 1 ? ir().CreateExtractElement(groups[v], part) : ir().CreateShuffleVector(groups[v], pick);
+      b[v] = values_.cast({picked}, tile_.b->dtype, type_).re;
     }
     for (size_t row = 0; row < rows; ++row) {
       llvm::Value *place = address(a_, state, row, step * pack_ + part);
@@ -429,7 +431,8 @@ void ContractLowering::run(bool whole_columns) {
         columns.push_back(ir().getInt32(static_cast<uint32_t>(static_cast<int>(i) * tile_.width + lane)));
       llvm::Value *narrow = ir().CreateTrunc(
           ir().CreateBinaryIntrinsic(llvm::Intrinsic::smin, limit, number(tile_.cols)), ir().getInt32Ty());
-      masks_[i] = ir().CreateICmpSLT(llvm::ConstantVector::get(columns), values_.splat(narrow, lanes_[i]));
+      llvm::Value *numbers = lanes_[i] == 1 ? columns.front() : llvm::ConstantVector::get(columns);
+      masks_[i] = ir().CreateICmpSLT(numbers, values_.splat(narrow, lanes_[i]));
     }
   }
   State state;

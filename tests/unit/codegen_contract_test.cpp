@@ -130,6 +130,19 @@ TEST(CodegenContract, AddressesThatAreNotLinear) {
   check(tile, 19);
 }
 
+TEST(CodegenContract, VectorsOfOneLane) {
+  for (const char *target : {"host", "x86-64-v3"})
+    for (int width : {1, 16})
+      for (int pack : {1, 2})
+        for (int64_t depth : {0, 1, 7, 32}) {
+          DType type = pack == 1 ? DType::kF32 : DType::kBF16;
+          Case tile{type, type, DType::kF32, 3, width == 1 ? 5 : 17, width, 2, pack};
+          check(tile, depth, target);
+          tile.limited = true;
+          check(tile, depth, target);
+        }
+}
+
 TEST(CodegenContract, Depth) {
   for (const char *target : {"host", "x86-64-v3"})
     for (int64_t depth : {0, 1, 16, 37, 64}) {
