@@ -25,7 +25,7 @@ from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompil
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.output_code import OutputCode
 
-from oxyfuel import _C, decompositions, rnn
+from oxyfuel import _C, cache, decompositions, rnn
 from oxyfuel.importer import Imported, Importer
 from oxyfuel.options import Settings, cache_directory, make_settings
 from oxyfuel.output_code import CompiledGraph, EagerGraph
@@ -106,6 +106,7 @@ def compile_native(
     positions: Collection[int] = static_positions(module, static) if kind == "inference" else ()
     imported = Importer(module, examples, static=lambda position: position in positions, refused=settings.extern).run()
     program, details = _C.compile(imported.graph, compile_settings(settings, imported))
+    cache.keeper.wrote(cache_directory(settings), details["kernels_generated"], settings.cache_limit << 20)
     report = GraphReport(
         kind=kind,
         operators=imported.node_count,
