@@ -74,7 +74,7 @@ $(STAMPS)/build: pyproject.toml tools/list_requirements.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	mkdir -p $(STAMPS)
 	$(PIP) install torch==2.13.0
-	$(BIN)/python tools/list_requirements.py build-system | $(PIP) install -r /dev/stdin
+	$(BIN)/python tools/list_requirements.py build-system runtime | $(PIP) install -r /dev/stdin
 	touch $@
 
 $(STAMPS)/%: $(STAMPS)/build

@@ -1,6 +1,7 @@
-"""Prints the packages that a part of pyproject.toml asks for, one a line: ``build-system`` or the name of an extra.
+"""Prints the packages that parts of pyproject.toml ask for, one a line.
 
-The Makefile installs from this list before the package itself exists, so that each pin stands in one place.
+A part is ``build-system``, ``runtime`` (what the package needs beside PyTorch) or the name of an extra. The Makefile
+installs from this list before the package itself exists, so that each pin stands in one place.
 """
 
 import sys
@@ -16,6 +17,8 @@ def requirements(part: str) -> list[str]:
         project = tomllib.load(file)
     if part == "build-system":
         return list(project["build-system"]["requires"])
+    if part == "runtime":
+        return [wanted for wanted in project["project"]["dependencies"] if not wanted.startswith("torch")]
     result = []
     for requirement in project["project"]["optional-dependencies"][part]:
         if requirement.startswith("oxyfuel["):
@@ -26,4 +29,4 @@ def requirements(part: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(requirements(sys.argv[1])))
+    print("\n".join(requirement for part in sys.argv[1:] for requirement in requirements(part)))
