@@ -104,8 +104,17 @@ def compile_native(
 ) -> CompiledGraph:
     # Weights of a training graph change with every step: nothing is prepared from them.
     positions: Collection[int] = static_positions(module, static) if kind == "inference" else ()
-    imported = Importer(module, examples, static=lambda position: position in positions, refused=settings.extern).run()
-    program, details = _C.compile(imported.graph, compile_settings(settings, imported))
+    program: bytes | None = None
+    declined: dict[int, str] = {}
+    while program is None:  # each time around, at least one more operator runs in PyTorch
+        imported = Importer(
+            module, examples, static=lambda p: p in positions, refused=settings.extern, declined=declined
+        ).run()
+        program, details = _C.compile(imported.graph, compile_settings(settings, imported))
+        if program is None:
+            if declined.keys() >= set(details["operations"]):
+                raise _C.UnsupportedError(details["reason"])
+            declined |= dict.fromkeys(details["operations"], details["reason"])
     cache.keeper.wrote(cache_directory(settings), details["kernels_generated"], settings.cache_limit << 20)
     report = GraphReport(
         kind=kind,

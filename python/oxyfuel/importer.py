@@ -8,6 +8,7 @@ import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -109,11 +110,14 @@ class Importer:
         *,
         static: Callable[[int], bool] = lambda position: False,
         refused: Iterable[str] = (),
+        declined: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.module = module
         self.examples = examples
         self.is_static = static
         self.refused = frozenset(refused)
+        self.declined = declined
+        self.number = -1
         self.graph = _C.Graph("main")
         self.symbols = SymbolTable(self.graph)
         self.result = Imported(self.graph)
@@ -136,7 +140,7 @@ class Importer:
         self.declare_symbols(placeholders)
         for position, node in enumerate(placeholders):
             self.placeholder(node, position)
-        for node in nodes:
+        for self.number, node in enumerate(nodes):
             if node.op == "get_attr":
                 self.values[node] = self.attribute(node)
             elif node.op == "call_function":
@@ -256,7 +260,9 @@ class Importer:
         if not isinstance(target, torch._ops.OpOverload):
             return self.extern(node, name, location, "it is no plain operator")
         if name in self.refused:
-            return self.extern(node, name, location, "its lowering declined")
+            return self.extern(node, name, location, "the option `extern` names it")
+        if self.number in self.declined:
+            return self.extern(node, name, location, self.declined[self.number])
         if target._schema.is_mutable and not name.startswith("aten.copy_"):
             return self.mutating_call(node, name, location)
         try:
@@ -285,7 +291,7 @@ class Importer:
                 return None
         arguments = [self.argument(argument) for argument in in_schema_order(target, node)]
         known = self.operand_strides(node) if name in LOOKS_AT_STORAGE else ()
-        made = self.graph.import_node(name, arguments, types, strides, location, known)
+        made = self.graph.import_node(name, arguments, types, strides, location, known, self.number)
         if made is None:
             return None
         return made[0] if isinstance(value, torch.Tensor) else pytree.tree_unflatten(made, tree)

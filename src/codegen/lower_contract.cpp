@@ -148,6 +148,12 @@ llvm::Value *ContractLowering::load(const Operand &operand, llvm::Value *address
   llvm::Type *element = values_.memory_type(operand.buffer->dtype);
   llvm::Align alignment(size_of(operand.buffer->dtype));
   llvm::Type *type = lanes == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  if (mask && lanes == 1) { // the instruction takes vectors only
+    llvm::Type *vector = llvm::FixedVectorType::get(element, 1);
+    llvm::CallInst *loaded = ir().CreateMaskedLoad(vector, address, alignment, ir().CreateVectorSplat(1, mask),
+                                                   llvm::Constant::getNullValue(vector));
+    return ir().CreateExtractElement(memory_.annotate(loaded, operand.buffer), uint64_t{0});
+  }
   llvm::Instruction *value = mask ? static_cast<llvm::Instruction *>(ir().CreateMaskedLoad(
                                         type, address, alignment, mask, llvm::Constant::getNullValue(type)))
                                   : ir().CreateAlignedLoad(type, address, alignment);

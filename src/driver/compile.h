@@ -8,6 +8,7 @@
 
 #include "ir/graph/graph.h"
 #include "passes/pass_context.h"
+#include "support/error.h"
 
 namespace oxyfuel {
 
@@ -59,8 +60,17 @@ struct CompiledProgram {
   CompileReport report;
 };
 
-/// Compiles `graph`, which is consumed: passes rewrite it. Throws InternalError and CompileError; an operator without
-/// lowering raises UnsupportedError naming it.
+/// A group of operators has no lowering. `operations` are their numbers (graph::Location), so that the caller can
+/// import the program anew with these as extern steps.
+class DeclinedError : public UnsupportedError {
+public:
+  DeclinedError(const std::string &why, std::vector<int64_t> operations)
+      : UnsupportedError(why), operations(std::move(operations)) {}
+  std::vector<int64_t> operations;
+};
+
+/// Compiles `graph`, which is consumed: passes rewrite it. Throws InternalError and CompileError; DeclinedError where
+/// an operator has no lowering.
 ///
 /// Extern nodes keep their attribute "id" as Step::index. Their step has the buffers of the operands, then those of the
 /// results; its sizes are, for each operand, offset, shape and strides (in elements) of the tensor in its buffer; for

@@ -14,6 +14,24 @@ using PlanBuffer = runtime::Buffer;
 using runtime::Slot;
 using runtime::Step;
 
+namespace {
+
+/// The program's operators to run in PyTorch when `node` has no lowering: what its group is built around, else all.
+std::vector<int64_t> operations_of(const graph::Node &node) {
+  std::set<int64_t> found;
+  bool has_anchor = node.op->name != "group" || node.get<std::string>("kind") != "loops";
+  if (has_anchor && node.location.operation >= 0) {
+    found.insert(node.location.operation);
+  } else if (node.op->name == "group") {
+    for (const auto &inner : region_of(node).nodes())
+      if (inner->op->kind != OpKind::kView && inner->location.operation >= 0)
+        found.insert(inner->location.operation);
+  }
+  return {found.begin(), found.end()};
+}
+
+} // namespace
+
 PlanBuilder::PlanBuilder(graph::Graph &graph, const CompileSettings &settings, const Machine &machine,
                          KernelSet &kernels, PassContext &passes, CompileReport &report)
     : graph_(graph), context_(graph.context()), settings_(settings), machine_(machine), kernels_(kernels),
@@ -34,18 +52,28 @@ void PlanBuilder::emit_nodes(const graph::Graph &graph) {
   for (const auto &node : graph.nodes())
     nodes.push_back(node.get());
   for (const graph::Node *node : nodes) {
-    if (node->op->kind == OpKind::kExtern)
-      emit_extern(*node);
-    else if (node->op->name == "group")
-      emit_group(*node);
-    else if (node->op->name == "recurrence")
-      emit_recurrence(*node);
-    else if (node->op->kind == OpKind::kRegion)
-      throw UnsupportedError(std::string(node->op->name) + " has no lowering", {.where = node->location});
-    else
-      OXYFUEL_CHECK(node->op->kind == OpKind::kView || node->operands.empty(),
-                    "operator " + std::string(node->op->name) + " outside of any group");
+    try {
+      emit_node(*node);
+    } catch (const DeclinedError &) {
+      throw; // from within a body
+    } catch (const UnsupportedError &declined) {
+      throw DeclinedError(declined.what(), operations_of(*node));
+    }
   }
+}
+
+void PlanBuilder::emit_node(const graph::Node &node) {
+  if (node.op->kind == OpKind::kExtern)
+    emit_extern(node);
+  else if (node.op->name == "group")
+    emit_group(node);
+  else if (node.op->name == "recurrence")
+    emit_recurrence(node);
+  else if (node.op->kind == OpKind::kRegion)
+    throw UnsupportedError(std::string(node.op->name) + " has no lowering", {.where = node.location.place});
+  else
+    OXYFUEL_CHECK(node.op->kind == OpKind::kView || node.operands.empty(),
+                  "operator " + std::string(node.op->name) + " outside of any group");
 }
 
 // Slots and symbols ------------------------------------------------------------------------------------------------
@@ -330,9 +358,9 @@ void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredG
     if (node->op->kind == OpKind::kView || node->operands.empty())
       continue;
     info.fused.emplace_back(node->op->name);
-    if (!node->location.empty() &&
-        std::find(info.locations.begin(), info.locations.end(), node->location) == info.locations.end())
-      info.locations.push_back(node->location);
+    const std::string &place = node->location.place;
+    if (!place.empty() && std::find(info.locations.begin(), info.locations.end(), place) == info.locations.end())
+      info.locations.push_back(place);
     double elements = bytes(node->result()->type) / static_cast<double>(size_of(node->result()->type.dtype));
     if (node->op->name == "matmul") {
       const graph::Type &a = node->operands[0]->type;

@@ -44,6 +44,7 @@ private:
   void declare_arguments();
   void declare_outputs();
   void emit_nodes(const graph::Graph &graph);
+  void emit_node(const graph::Node &node);
   void emit_group(const graph::Node &node);
   void emit_recurrence(const graph::Node &node);
   void place_step_inputs(const graph::Node &node, Expr time);

@@ -54,7 +54,7 @@ void PlanBuilder::emit_recurrence(const graph::Node &node) {
   graph::Graph &body = parts.body;
   for (const auto &inner : body.nodes())
     if (inner->op->kind == OpKind::kExtern) // its offsets would be slots that change from step to step
-      throw UnsupportedError("a time loop whose steps call PyTorch", {.where = inner->location});
+      throw UnsupportedError("a time loop whose steps call PyTorch", {.where = inner->location.place});
   std::vector<graph::CarriedMemory> carried = graph::carried_memory(node);
   int counter = counters_.at(&node);
   Expr time = context_.var(graph_.symbols[counter]);

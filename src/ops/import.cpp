@@ -43,7 +43,7 @@ void check_result(const AtenCall &call, size_t i, const graph::Type &found) {
   for (int axis = 0; axis < wanted.rank(); ++axis)
     other += (axis ? ", " : "") + print(wanted.shape[axis]);
   throw UnsupportedError(call.overload + ": its rule gives " + text + "] where PyTorch gives " + other + "]",
-                         {.where = call.location, .found = {}, .so = {}, .hint = {}});
+                         {.where = call.location.place, .found = {}, .so = {}, .hint = {}});
 }
 
 } // namespace

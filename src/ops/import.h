@@ -32,7 +32,7 @@ struct AtenCall {
   /// Of the results in order. Where the overload returns None the type means nothing and the rule gives a null value.
   std::vector<graph::Type> results;
   std::vector<std::vector<Expr>> result_strides; ///< as eager gives them
-  std::string location;
+  graph::Location location;
   /// Strides that a value has in eager, empty when the importer does not know: as_strided and bit views look at
   /// storage.
   std::function<std::vector<Expr>(const graph::Value *)> strides_of;
@@ -56,10 +56,10 @@ struct AtenCall {
 /// Builds nodes for rules; every node made gets the call's location.
 class GraphBuilder {
 public:
-  GraphBuilder(graph::Graph &graph, std::string location) : graph_(graph), location_(std::move(location)) {}
+  GraphBuilder(graph::Graph &graph, graph::Location location) : graph_(graph), location_(std::move(location)) {}
   graph::Graph &graph() { return graph_; }
   ExprContext &context() { return graph_.context(); }
-  const std::string &location() const { return location_; }
+  const graph::Location &location() const { return location_; }
 
   graph::Value *make(std::string_view op, std::vector<graph::Value *> operands,
                      std::map<std::string, graph::Attribute, std::less<>> attributes = {});
@@ -90,7 +90,7 @@ public:
 
 private:
   graph::Graph &graph_;
-  std::string location_;
+  graph::Location location_;
 };
 
 using AtenBuild = std::vector<graph::Value *> (*)(GraphBuilder &b, const AtenCall &call);

@@ -163,7 +163,7 @@ private:
       set_index(frame, 0, index);
       if (!check().i)
         throw CompileError(std::string(node.op->name) + ": an index is out of range, or a divisor is zero",
-                           {node.location, "", "", ""});
+                           {node.location.place, "", "", ""});
       set_element(result, place++, element());
     });
     return result;

@@ -13,7 +13,7 @@ namespace {
 int64_t checked(int64_t index, int64_t size, const Call &call) {
   if (index < 0 || index >= size)
     throw CompileError(std::string(call.node.op->name) + ": an index is out of range",
-                       {call.node.location, "", "", ""});
+                       {call.node.location.place, "", "", ""});
   return index;
 }
 

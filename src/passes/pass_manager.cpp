@@ -151,8 +151,8 @@ PassOptions PassOptions::from_environment() {
 
 void PassContext::remark(const graph::Node &node, std::string text) {
   std::string where(node.op->name);
-  if (!node.location.empty())
-    where += " at " + node.location;
+  if (!node.location.place.empty())
+    where += " at " + node.location.place;
   remarks.push_back({std::string(current_pass), std::move(where), std::move(text)});
 }
 

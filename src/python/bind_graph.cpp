@@ -65,7 +65,7 @@ std::vector<graph::Type> to_types(nb::handle pairs, ExprContext &context) {
 }
 
 nb::object import_node(Graph &graph, std::string overload, nb::handle arguments, nb::handle types, nb::handle strides,
-                       std::string location, nb::handle operand_strides) {
+                       std::string location, nb::handle operand_strides, int64_t operation) {
   ExprContext &context = graph.context();
   AtenCall call;
   call.overload = std::move(overload);
@@ -74,7 +74,7 @@ nb::object import_node(Graph &graph, std::string overload, nb::handle arguments,
   call.results = to_types(types, context);
   for (nb::handle item : strides)
     call.result_strides.push_back(to_sizes(item, context));
-  call.location = std::move(location);
+  call.location = {std::move(location), operation};
   std::unordered_map<const Value *, std::vector<Expr>> known;
   for (nb::handle pair : operand_strides)
     known.emplace(nb::cast<Value *>(pair[0]), to_sizes(pair[1], context));
@@ -97,7 +97,7 @@ nb::list add_extern(Graph &graph, int64_t id, std::string target, const std::vec
     attributes.emplace("binds", std::move(binds));
   graph::Node *node = graph.add_typed(op(is_pure ? "extern_pure" : "extern"), operands, std::move(attributes),
                                       to_types(types, context));
-  node->location = std::move(location);
+  node->location.place = std::move(location);
   nb::list results;
   for (const auto &result : node->results) {
     result->layout.strides = to_sizes(strides[results.size()], context);
@@ -115,7 +115,7 @@ nb::list add_node(Graph &graph, const std::string &name, const std::vector<Value
   for (auto [key, value] : attributes)
     converted.emplace(nb::cast<std::string>(key), to_attribute(value));
   graph::Node *node = graph.add(info, operands, std::move(converted));
-  node->location = std::move(location);
+  node->location.place = std::move(location);
   nb::list results;
   for (const auto &result : node->results)
     results.append(nb::cast(result.get(), nb::rv_policy::reference));
@@ -156,7 +156,7 @@ void bind_graph(nb::module_ &module) {
       .def("add_input", add_input, nb::arg("dtype"), nb::arg("shape"), nb::arg("strides"), nb::arg("name"),
            nb::arg("is_static"), nb::rv_policy::reference)
       .def("import_node", import_node, nb::arg("overload"), nb::arg("arguments"), nb::arg("types"), nb::arg("strides"),
-           nb::arg("location"), nb::arg("operand_strides") = nb::tuple(),
+           nb::arg("location"), nb::arg("operand_strides") = nb::tuple(), nb::arg("operation") = -1,
            "Results of an ATen call (None for those that the overload returns as None), or None when there is no rule. "
            "Raises UnsupportedError when the rule declines.")
       .def("add_extern", add_extern, nb::arg("id"), nb::arg("target"), nb::arg("operands"), nb::arg("types"),

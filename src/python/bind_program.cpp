@@ -42,9 +42,16 @@ nb::dict to_dict(const CompileReport &report) {
 
 nb::tuple compile_graph(graph::Graph &graph, const CompileSettings &settings) {
   CompiledProgram program;
-  {
+  try {
     nb::gil_scoped_release released;
     program = compile(graph, settings);
+  } catch (const DeclinedError &declined) {
+    if (declined.operations.empty())
+      throw;
+    nb::dict refusal;
+    refusal["reason"] = std::string(declined.what());
+    refusal["operations"] = declined.operations;
+    return nb::make_tuple(nb::none(), refusal);
   }
   return nb::make_tuple(nb::bytes(program.bytes.data(), program.bytes.size()), to_dict(program.report));
 }
@@ -107,8 +114,10 @@ void bind_program(nb::module_ &module) {
           "add_argument",
           [](CompileSettings &self, bool is_integer, int index) { self.arguments.push_back({is_integer, index}); },
           "The next argument of the program: an input of the graph, or an integer that is a symbol of it.");
-  module.def("compile", compile_graph, nb::arg("graph"), nb::arg("settings"),
-             "Compiles a graph, which is used up. Gives the program as bytes, and a report.");
+  module.def(
+      "compile", compile_graph, nb::arg("graph"), nb::arg("settings"),
+      "Compiles a graph, which is used up. Gives the program as bytes, and a report. Where a group of operators has no "
+      "lowering: None, and the reason with the numbers of these operators (`operation` of import_node).");
   module.def(
       "interpret_graph", interpret_graph, nb::arg("text"), nb::arg("inputs"),
       "Results, row-major, of a graph without symbols by the interpreter of Graph IR; inputs are row-major too.");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -108,6 +109,24 @@ def test_an_operator_can_be_sent_to_pytorch():
         lambda x: torch.tanh(x) + 1, torch.randn(3, 4), native=False, options={"extern": ["aten.tanh.default"]}
     )
     assert [target for target, _, _ in explanation.graphs[0].declined] == ["aten.tanh.default"]
+
+
+def test_a_group_without_a_lowering_is_one_extern_step(monkeypatch):
+    native = backend_module._C.compile
+
+    def decline_exp(graph, settings):
+        made = re.search(r"= exp\(.*, (\d+)\)$", str(graph), re.MULTILINE)
+        if made is None:
+            return native(graph, settings)
+        return None, {"reason": "exp has no lowering", "operations": [int(made[1])]}
+
+    monkeypatch.setattr(backend_module._C, "compile", decline_exp)
+    explanation = check(lambda x: torch.softmax(torch.tanh(x), 1) + 1, torch.randn(4, 5), native=False)
+    graph = explanation.graphs[0]
+    assert [(target, reason) for target, reason, _ in graph.declined] == [
+        ("aten._softmax.default", "exp has no lowering")
+    ]
+    assert [kernel["fused"] for kernel in graph.kernels] == [["tanh"], ["add"]]
 
 
 def test_other_devices_run_in_pytorch():

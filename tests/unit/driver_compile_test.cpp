@@ -87,5 +87,24 @@ TEST(Compile, Convolution) {
         {}, 1e-4f);
 }
 
+TEST(Compile, OperatorsWithoutLoweringAreNamed) {
+  auto graph = graph::parse(R"(graph @main(%p: bool[], %x: f32[4]) {
+    %0: f32[4] = exp(%x) loc("model.py:3", 1)
+    %1: f32[4] = cond(%p, %0) {else = graph @no(%a: f32[4]) {
+      return %a
+    }, then = graph @yes(%a: f32[4]) {
+      return %a
+    }} loc("model.py:4", 2)
+    return %1
+  })");
+  try {
+    compile(*graph, CompileSettings());
+    FAIL() << "cond has a lowering: take another operator";
+  } catch (const DeclinedError &declined) {
+    EXPECT_EQ(declined.operations, std::vector<int64_t>{2});
+    EXPECT_STREQ(declined.what(), "cond has no lowering\n  where  model.py:4");
+  }
+}
+
 } // namespace
 } // namespace oxyfuel

@@ -13,7 +13,8 @@ namespace oxyfuel::graph {
 namespace {
 
 std::string describe(const Node &node) {
-  return node.location.empty() ? std::string(node.op->name) : std::string(node.op->name) + " at " + node.location;
+  const std::string &place = node.location.place;
+  return place.empty() ? std::string(node.op->name) : std::string(node.op->name) + " at " + place;
 }
 
 void remove_user(Value *value, Node *node) {

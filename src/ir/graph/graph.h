@@ -56,12 +56,18 @@ struct Value {
 using Attribute = std::variant<int64_t, double, bool, std::string, DType, Expr, std::vector<Expr>, std::vector<int64_t>,
                                std::vector<double>, std::shared_ptr<Graph>>;
 
+/// Where a node comes from.
+struct Location {
+  std::string place;      ///< in the user's program: "file.py:12 in forward"; empty: unknown
+  int64_t operation = -1; ///< the importer's number of the operator that became the node; -1: none
+};
+
 struct Node {
   const OpInfo *op = nullptr;
   std::vector<Value *> operands; ///< null for an optional operand that is absent
   std::map<std::string, Attribute, std::less<>> attributes;
   std::vector<std::unique_ptr<Value>> results;
-  std::string location; ///< "file.py:12 in forward" of the user's program
+  Location location;
 
   Value *result(int i = 0) const { return results[i].get(); }
   bool has(std::string_view name) const { return attributes.find(name) != attributes.end(); }

@@ -225,14 +225,16 @@ private:
       } while (reader_.accept(","));
       reader_.expect("}");
     }
-    std::string location;
+    Location location;
     if (reader_.accept_word("loc")) {
       reader_.expect("(");
-      location = reader_.string();
+      location.place = reader_.string();
+      if (reader_.accept(","))
+        location.operation = reader_.integer();
       reader_.expect(")");
     }
     Node *node = add_node(graph, op, std::move(operands), std::move(attributes), types, op_at, start);
-    node->location = location;
+    node->location = std::move(location);
     for (size_t i = 0; i < names.size(); ++i) {
       Value *result = node->result(static_cast<int>(i));
       // A number is no name: it is given anew when the graph is printed.

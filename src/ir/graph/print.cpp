@@ -156,8 +156,8 @@ private:
       print_attribute(attribute, indent);
     }
     text_ += node.attributes.empty() ? "" : "}";
-    if (!canonical_ && !node.location.empty())
-      text_ += " loc(" + quote(node.location) + ")";
+    if (const Location &at = node.location; !canonical_ && (!at.place.empty() || at.operation >= 0))
+      text_ += " loc(" + quote(at.place) + (at.operation < 0 ? "" : ", " + std::to_string(at.operation)) + ")";
     text_ += "\n";
   }
 

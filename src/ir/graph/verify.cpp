@@ -62,7 +62,7 @@ private:
     place_ = "node of no operator";
     require(node.op, "it has none");
     place_ = std::string(node.op->name) + " (node " + std::to_string(position_++) + ")" +
-             (node.location.empty() ? "" : " at " + node.location);
+             (node.location.place.empty() ? "" : " at " + node.location.place);
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const Value *operand = node.operands[i];
       if (!operand)
