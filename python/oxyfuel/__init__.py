@@ -14,11 +14,22 @@ _HOMES = {
     "CompileError": "oxyfuel._C",
     "InternalError": "oxyfuel._C",
     "UnsupportedError": "oxyfuel._C",
+    "compile": "oxyfuel.api",
     "explain": "oxyfuel.explanation",
     "invalidate": "oxyfuel.weights",
+    "recompiles": "oxyfuel.recompilation",
 }
 
-__all__ = ["CompileError", "InternalError", "UnsupportedError", "__version__", "explain", "invalidate"]
+__all__ = [
+    "CompileError",
+    "InternalError",
+    "UnsupportedError",
+    "__version__",
+    "compile",
+    "explain",
+    "invalidate",
+    "recompiles",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompil
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.output_code import OutputCode
 
-from oxyfuel import _C, cache, decompositions, rnn
+from oxyfuel import _C, cache, decompositions, dynamo, recompilation, rnn
 from oxyfuel.importer import Imported, Importer
 from oxyfuel.options import Settings, cache_directory, make_settings
 from oxyfuel.output_code import CompiledGraph, EagerGraph
@@ -242,3 +242,5 @@ def salt(settings: Settings) -> str:
 
 
 rnn.trace_recurrent_modules(backend)
+dynamo.watch_recompiles(backend)
+backend.reset = recompilation.clear  # type: ignore[attr-defined]  # PyTorch calls it in torch.compiler.reset()

@@ -56,7 +56,8 @@ def prune(max_bytes: int | None = None, max_age: float | None = None, folder: Pa
     """Removes entries not used for `max_age` seconds, then the least recently used until at most `max_bytes` are left.
     Gives what went. None leaves that limit out."""
     now = time.time()
-    gone, kept = [], []
+    gone: list[_Entry] = []
+    kept: list[_Entry] = []
     for entry in sorted(_entries(folder), key=lambda entry: entry.seconds):
         age = now - entry.seconds
         too_old = age > DRAFT_SECONDS if DRAFT in entry.path.name else max_age is not None and age > max_age

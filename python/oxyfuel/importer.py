@@ -16,6 +16,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from oxyfuel import _C
+from oxyfuel.dynamo import OUTER_FRAME
 from oxyfuel.extern import ExternCall, IntegerSlot, TensorSlot
 from oxyfuel.symbols import SymbolTable, expression_of
 
@@ -624,10 +625,9 @@ def location_of(node: fx.Node) -> str:
     trace = node.meta.get("stack_trace")
     if not trace:
         return ""
-    start = trace.rfind('File "')
-    line = trace[start : trace.find("\n", start)] if "\n" in trace[start:] else trace[start:]
-    parts = line.split(", ")
-    if start < 0 or len(parts) < 3:
+    places = [line.strip() for line in trace.splitlines() if line.lstrip().startswith('File "')]
+    parts = next((place.split(", ") for place in reversed(places) if OUTER_FRAME not in place), None)
+    if parts is None or len(parts) < 3:
         return ""
     path, number, function = parts[0][6:-1], parts[1].removeprefix("line "), parts[2].removeprefix("in ")
     return f"{path.rsplit('/', 1)[-1]}:{number} in {function}"

@@ -10,7 +10,7 @@ An option given in the call wins over its variable. Modes:
 import dataclasses
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,18 +95,22 @@ class Settings:
         return repr(sorted((k, v) for k, v in self.values.items() if k not in leave_out)) + self.mode
 
 
-def make_settings(options: Mapping[str, Any] | None = None, mode: str | None = None) -> Settings:
-    """Options of a call over variables over defaults. ValueError for names that do not exist."""
-    mode = mode or "default"
+def make_settings(
+    options: Mapping[str, Any] | None = None, mode: str | None = None, others: Iterable[str] = ()
+) -> Settings:
+    """Options of a call over variables over defaults; the mode may be among the options. ValueError for names that do not
+    exist, with the nearest options and `others`."""
+    given = dict(options or {})
+    mode = given.pop("mode", None) or mode or "default"
     if mode not in MODES:
         raise ValueError(f"oxyfuel: unknown mode\n  found  {mode!r}{_nearest(mode, MODES)}")
     values = {}
     for option in OPTIONS.values():
         text = os.environ.get(option.variable)
         values[option.name] = option.default if text is None else option.parse(text)
-    for name, value in (options or {}).items():
+    for name, value in given.items():
         if name not in OPTIONS:
-            raise ValueError(f"oxyfuel: unknown option\n  found  {name!r}{_nearest(name, OPTIONS)}")
+            raise ValueError(f"oxyfuel: unknown option\n  found  {name!r}{_nearest(name, (*OPTIONS, *others))}")
         values[name] = OPTIONS[name].check(value)
     return Settings(values, mode)
 

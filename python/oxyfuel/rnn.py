@@ -16,22 +16,9 @@ from torch._dynamo.variables.builder import VariableBuilder
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from oxyfuel.dynamo import is_backend
+
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-
-
-def _is_ours(compiler: Any, ours: Callable[..., Any]) -> bool:
-    """Whether a backend as Dynamo holds it is ours, below its wrappers."""
-    for _ in range(16):
-        if compiler is ours:
-            return True
-        for name in ("_torchdynamo_orig_backend", "compiler_fn", "__wrapped__", "func"):
-            inner = getattr(compiler, name, None)
-            if callable(inner):
-                compiler = inner
-                break
-        else:
-            return False
-    return False
 
 
 def trace_recurrent_modules(ours: Callable[..., Any]) -> None:
@@ -42,7 +29,7 @@ def trace_recurrent_modules(ours: Callable[..., Any]) -> None:
 
     @functools.wraps(wrap_module)
     def wrap(self: Any, value: torch.nn.Module) -> Any:
-        if isinstance(value, torch.nn.RNNBase) and _is_ours(self.tx.output.compiler_fn, ours):
+        if isinstance(value, torch.nn.RNNBase) and is_backend(self.tx.output.compiler_fn, ours):
             with config.patch(allow_rnn=True):
                 return wrap_module(self, value)
         return wrap_module(self, value)
