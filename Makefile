@@ -19,7 +19,7 @@ TSAN_TESTS ?= unit_support unit_runtime
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest world fuzz tidy format clean system-packages
+.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest world fuzz opinfo tidy format clean system-packages
 
 ## run: compile BERT-base and ResNet-50, compare with eager, print a table
 run: $(STAMPS)/installed $(STAMPS)/models
@@ -67,6 +67,10 @@ fuzz: $(STAMPS)/installed $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS) --seed $(SEED) --programs 2000 tests/python/test_random.py
 	for world in $(WORLDS); do \
 	  $(BIN)/python -m pytest -n $(JOBS) --seed $(SEED) --world $$world --programs 200 tests/python/test_random.py || exit; done
+
+## opinfo: all of PyTorch's samples of its operators beside eager, in hours; goes on where it was stopped (build/opinfo.jsonl)
+opinfo: $(STAMPS)/installed $(STAMPS)/test
+	PYTHONPATH=tests/python $(BIN)/python -m opinfo --jobs $(JOBS) $(OPINFO_ARGS)
 
 # PyTorch comes first and by its exact version: a range can pull a CUDA build of several gigabytes.
 $(STAMPS)/build: pyproject.toml tools/list_requirements.py

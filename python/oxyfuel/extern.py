@@ -40,6 +40,8 @@ class ExternCall:
     """Which leaves of the call's result the program gets as tensors."""
     operand_ranks: list[int]
     result_ranks: list[int]
+    result_orders: list[list[int]]
+    """Axes of each result, outermost first: how those lie in memory whose sizes are not known beforehand."""
     integer_count: int
     binds: list[tuple[int, Any]]
     """Symbols of the program that the result gives, each with its path in the result."""
@@ -81,7 +83,7 @@ class ExternCall:
     def specification(self) -> tuple[Any, ...]:
         """As _C.Executable wants it."""
         symbols = [symbol for symbol, _ in self.binds]
-        return self.bind(), self.operand_ranks, self.result_ranks, self.integer_count, symbols
+        return self.bind(), self.operand_ranks, self.result_ranks, self.result_orders, self.integer_count, symbols
 
 
 def _is_slot(leaf: Any) -> bool:

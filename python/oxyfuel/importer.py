@@ -360,6 +360,7 @@ class Importer:
             results=[],
             operand_ranks=[],
             result_ranks=[],
+            result_orders=[],
             integer_count=1,
             binds=[],
             name="assert",
@@ -411,11 +412,13 @@ class Importer:
         keywords = {key: open_up(argument) for key, argument in called.keywords.items()}
         leaves, tree = pytree.tree_flatten(called.value)
         binds = self.bind_symbols(node)
-        types, strides, results = [], [], []
+        types, strides, results, orders = [], [], [], []
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, torch.Tensor):
                 types.append((self.check_tensor(leaf, f"the result of {name}"), self.symbols.sizes(leaf.shape)))
-                strides.append(self.extern_strides(leaf, bool(binds)))
+                order, layout = self.extern_layout(leaf, bool(binds))
+                strides.append(layout)
+                orders.append(order)
                 results.append(i)
             elif not isinstance(leaf, (torch.SymInt, torch.SymBool, int, bool, type(None))):
                 raise _C.UnsupportedError(f"{name} gives a {type(leaf).__name__}")
@@ -427,6 +430,7 @@ class Importer:
             results=results,
             operand_ranks=[operand.rank for operand in operands],
             result_ranks=[len(shape) for _, shape in types],
+            result_orders=orders,
             integer_count=len(integers),
             binds=binds,
             name=name,
@@ -445,16 +449,21 @@ class Importer:
                 filled.append(leaf)
         return filled[0] if tree.is_leaf() else pytree.tree_unflatten(filled, tree)
 
-    def extern_strides(self, value: torch.Tensor, has_new_sizes: bool) -> list[Any]:
-        """The layout that kernels find. Results whose sizes are not known beforehand are made contiguous."""
+    def extern_layout(self, value: torch.Tensor, has_new_sizes: bool) -> tuple[list[int], list[Any]]:
+        """The order of the axes, outermost first, and the strides that kernels find.
+
+        Results whose sizes are not known beforehand are dense: row-major, or column-major where eager has them so
+        (`nonzero`).
+        """
+        strides = self.symbols.sizes(value.stride())
+        rows_first = list(range(value.dim()))
         if not has_new_sizes:
-            return self.symbols.sizes(value.stride())
-        strides: list[Any] = []
-        step: Any = 1
-        for size in reversed(self.symbols.sizes(value.shape)):
-            strides.insert(0, step)
-            step = step * size
-        return strides
+            return rows_first, strides
+        shape = self.symbols.sizes(value.shape)
+        columns_first = rows_first[::-1]
+        is_column_major = [*map(str, dense_strides(shape, columns_first))] == [*map(str, strides)]
+        order = columns_first if is_column_major else rows_first
+        return order, dense_strides(shape, order)
 
     def bind_symbols(self, node: fx.Node) -> list[tuple[int, Any]]:
         """The symbols whose values this node's result gives, each with its path in the result."""
@@ -618,6 +627,16 @@ def in_schema_order(target: Any, node: fx.Node) -> list[Any]:
     for name, _, default in arguments[len(given) :]:
         given.append(node.kwargs.get(name, default))
     return given
+
+
+def dense_strides(shape: list[Any], order: list[int]) -> list[Any]:
+    """Of memory without gaps whose axes lie in this order, outermost first."""
+    strides: list[Any] = [1] * len(shape)
+    step: Any = 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step = step * shape[axis]
+    return strides
 
 
 def location_of(node: fx.Node) -> str:

@@ -47,8 +47,9 @@ void make_executable(Executable *self, nb::bytes program, int32_t argument_count
     signature.outputs.push_back(to_recipe(output));
   for (nb::handle item : externs)
     signature.externs.push_back({nb::borrow(item[0]), nb::cast<std::vector<int32_t>>(item[1]),
-                                 nb::cast<std::vector<int32_t>>(item[2]), nb::cast<int32_t>(item[3]),
-                                 nb::cast<std::vector<int32_t>>(item[4])});
+                                 nb::cast<std::vector<int32_t>>(item[2]),
+                                 nb::cast<std::vector<std::vector<int32_t>>>(item[3]), nb::cast<int32_t>(item[4]),
+                                 nb::cast<std::vector<int32_t>>(item[5])});
   new (self) Executable(std::move(program), std::move(signature));
 }
 

@@ -256,15 +256,16 @@ bool CallState::take_result(const runtime::ExternStep &step, size_t i, nb::objec
   if (view.device.device_type != kDLCPU || view.ndim != rank || !from_dlpack(view.dtype, dtype) ||
       dtype != plan.buffers[buffer].dtype)
     return false;
-  std::vector<int64_t> contiguous(rank, 1);
+  std::vector<int64_t> dense(rank, 1);
   const int64_t *wanted = sizes + rank;
   if (has_known_sizes) {
     if (!std::equal(sizes, sizes + rank, view.shape))
       return false;
   } else {
-    for (int32_t axis = rank - 1; axis > 0; --axis)
-      contiguous[axis - 1] = contiguous[axis] * std::max<int64_t>(view.shape[axis], 1);
-    wanted = contiguous.data();
+    const std::vector<int32_t> &order = executable.signature_.externs[step.id].result_orders[i];
+    for (int32_t k = rank - 1; k > 0; --k)
+      dense[order[k - 1]] = dense[order[k]] * std::max<int64_t>(view.shape[order[k]], 1);
+    wanted = dense.data();
   }
   if (!same_strides(rank, view.shape, view.strides, wanted) ||
       overlaps_operand(step, operand_count, view.data, end_of(view))) {

@@ -105,9 +105,12 @@ void Executable::find_last_uses() {
     size_t sizes = function.integer_count;
     for (int32_t rank : function.operand_ranks)
       sizes += 1 + 2 * rank;
-    for (int32_t rank : function.result_ranks)
-      sizes += 2 * rank;
-    if (step.buffers.size() != function.operand_ranks.size() + function.result_ranks.size() ||
+    bool is_ordered = function.result_orders.size() == function.result_ranks.size();
+    for (size_t r = 0; r < function.result_ranks.size(); ++r) {
+      sizes += 2 * function.result_ranks[r];
+      is_ordered = is_ordered && static_cast<int32_t>(function.result_orders[r].size()) == function.result_ranks[r];
+    }
+    if (!is_ordered || step.buffers.size() != function.operand_ranks.size() + function.result_ranks.size() ||
         step.sizes.size() != sizes)
       throw nb::value_error(("extern step " + step.name + " does not fit its function").c_str());
   }

@@ -33,6 +33,7 @@ struct OutputRecipe {
 struct ExternFunction {
   nb::object function;
   std::vector<int32_t> operand_ranks, result_ranks;
+  std::vector<std::vector<int32_t>> result_orders; ///< axes, outermost first; used where sizes are not known beforehand
   int32_t integer_count = 0;
   std::vector<int32_t> binds;
 };

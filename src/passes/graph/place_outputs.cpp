@@ -58,13 +58,26 @@ private:
            base->producer->op->kind != OpKind::kRegion && !is_free(*base->producer);
   }
 
-  static bool is_whole(Value *value) { // every element of the base is seen
+  /// Every element of the base is seen.
+  bool is_whole(Value *value) {
     for (; value->producer && value->producer->op->kind == OpKind::kView; value = value->producer->operands[0]) {
       std::string_view name = value->producer->op->name;
-      if (name != "permute" && name != "reshape" && name != "expand")
+      if (name == "expand" ? may_lose_all(*value->producer) : name != "permute" && name != "reshape")
         return false;
     }
     return true;
+  }
+
+  /// Whether an expansion may be to size 0, which sees nothing of its operand.
+  bool may_lose_all(const Node &expand) {
+    const std::vector<Expr> &from = expand.operands[0]->type.shape, &to = expand.result()->type.shape;
+    Expr zero = graph_.context().integer(0);
+    for (size_t i = 0; i < to.size(); ++i) {
+      bool is_kept = i + from.size() >= to.size() && always_equal(to[i], from[i + from.size() - to.size()]);
+      if (!is_kept && !always_less(zero, to[i]))
+        return true;
+    }
+    return false;
   }
 
   static bool is_dense(const Type &type, const std::vector<Expr> &strides) {

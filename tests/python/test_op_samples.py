@@ -1,0 +1,33 @@
+"""Single samples of PyTorch's table that once came out wrong, each with its kind."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from support import check
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.int64], ids=str)
+def test_a_computed_number_expanded_to_nothing(dtype):
+    """The result has no memory to hold the number."""
+    check(lambda: torch.zeros((0,), dtype=dtype))
+    check(lambda: torch.zeros((2, 0, 3), dtype=dtype))
+    check(lambda x: (x * 2).sum().expand(0, 4), torch.ones(3, dtype=dtype))
+
+
+def test_dynamic_expansion_to_nothing():
+    compiled = torch.compile(lambda x, y: (x * 2).sum().expand(y.shape[0]), backend="oxyfuel", dynamic=True)
+    for size in (3, 0, 5):
+        assert torch.equal(compiled(torch.ones(3), torch.ones(size)), torch.full((size,), 6.0))
+
+
+def test_strides_of_results_with_sizes_from_data():
+    """Eager lays out `nonzero` by columns."""
+    x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 4.0]])
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        check(torch.nonzero, x, native=False)
+        check(torch.argwhere, x, native=False)
+        check(lambda x: torch.nonzero(x) * 2 + 1, x, native=False, strides=False)
+        check(lambda x: torch.nonzero(x).T.sum(0), x, native=False)
+        check(lambda x: torch.unique(x), x, native=False)
