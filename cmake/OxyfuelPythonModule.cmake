@@ -1,7 +1,8 @@
 # oxyfuel_python_module([DEPENDS <layer>…])
 #
 # Makes the nanobind module `oxyfuel/_C` (target `oxyfuel_python`) from every .cpp file under the calling folder. Only
-# PyInit__C leaves the module: LLVM, nanobind and our own symbols are local, so another LLVM in the process does no harm.
+# PyInit__C and what gdb looks for leave the module: LLVM, nanobind and our own symbols are local, so another LLVM in the
+# process does no harm.
 function(oxyfuel_python_module)
   cmake_parse_arguments(PARSE_ARGV 0 module "" "" "DEPENDS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
@@ -23,7 +24,7 @@ function(oxyfuel_python_module)
   endforeach()
   target_link_options(
     oxyfuel_python
-    PRIVATE -Wl,--exclude-libs,ALL "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/python_module.map" -Wl,-z,now
+    PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/python_module.map" -Wl,-z,now
   )
   install(TARGETS oxyfuel_python LIBRARY DESTINATION oxyfuel COMPONENT python)
 endfunction()

@@ -53,6 +53,7 @@ FACES_TORCH = (
     "custom_ops.py",
     "decompositions.py",
     "dynamo.py",
+    "executable.py",
     "export.py",
     "extern.py",
     "importer.py",

@@ -45,6 +45,8 @@ def backend(
     """Compiles one Dynamo graph; see oxyfuel.options for `options` and `mode`."""
     settings = make_settings(options, mode)
     watch_optimizers()
+    if settings.perf_map:
+        _C.write_perf_map()
     static = static_arguments(module, example_inputs) if settings.static_weights else frozenset()
     with contextlib.ExitStack() as stack:
         if rnn.has_recurrence(module):

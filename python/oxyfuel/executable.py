@@ -13,4 +13,6 @@ _C.attach(
     torch.get_num_threads,
 )
 
+_C.attach_profiler(torch.autograd.profiler.__dict__, torch._C._profiler._RecordFunctionFast)
+
 Executable = _C.Executable

@@ -71,6 +71,7 @@ OPTIONS = {
         Option("cache_limit", 2048, "MiB that kernels on disk may take; the least recently used go first; 0: no limit"),
         Option("extern", (), "operators to run in PyTorch, by overload: aten.gelu.default"),
         Option("static_weights", True, "prepare weights of inference graphs when they are first seen"),
+        Option("perf_map", False, "write names of kernels to /tmp/perf-<process>.map, where `perf report` looks"),
         Option("strict", False, "raise on a bug in the compiler instead of running the graph in PyTorch"),
     )
 }
@@ -91,7 +92,7 @@ class Settings:
 
     def salt(self) -> str:
         """Text that differs when compiled code may differ."""
-        leave_out = {"cache_dir", "cache_limit", "compile_threads", "strict", "cache"}
+        leave_out = {"cache_dir", "cache_limit", "compile_threads", "strict", "cache", "perf_map"}
         return repr(sorted((k, v) for k, v in self.values.items() if k not in leave_out)) + self.mode
 
 

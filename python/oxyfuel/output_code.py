@@ -10,6 +10,7 @@ from torch._inductor.output_code import OutputCode
 from oxyfuel.executable import Executable
 from oxyfuel.extern import ExternCall
 from oxyfuel.reports import GraphReport, publish
+from oxyfuel.timing import watch
 
 
 @dataclasses.dataclass
@@ -40,6 +41,7 @@ class CompiledGraph(OutputCode):
             [call.specification() for call in self.externs],
         )
         publish(self.report)
+        watch(self)
 
     def __call__(self, inputs: Any) -> Any:
         return self.executable(inputs)

@@ -66,7 +66,7 @@ CompiledKernels compile_kernels(std::span<const loop::Kernel *const> kernels, co
   EmitTimes times;
   std::vector<char> object = emit_object(module, options.target,
                                          {.opt_level = options.opt_level,
-                                          .unwind_tables = options.debug_info,
+                                          .unwind_tables = options.unwind_tables || options.debug_info,
                                           .optimised_ir = dumps ? &optimised : nullptr,
                                           .assembly = dumps ? &assembly : nullptr},
                                          &times);

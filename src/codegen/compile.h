@@ -20,7 +20,9 @@ struct CompileOptions {
   bool verify = false;
   /// bfloat16 contractions may use the processor's dot product, which flushes denormals and rounds in another order.
   bool use_dot_products = true;
-  /// Unwind tables and the ELF file for gdb and perf (Image::debug).
+  /// Makes unwind tables (Image::unwind): debuggers find the caller of a kernel. Costs no code.
+  bool unwind_tables = true;
+  /// Keeps the ELF file (Image::debug).
   bool debug_info = false;
   /// Folder for `<dump_name>.oxir`, `.ll` (after the passes) and `.s`; empty: no dumps.
   std::string dump_dir;

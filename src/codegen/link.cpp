@@ -4,6 +4,7 @@
 #include "codegen/link.h"
 
 #include "codegen/builtins.h"
+#include "codegen/unwind.h"
 #include "support/error.h"
 
 #include <llvm/BinaryFormat/ELF.h>
@@ -281,6 +282,7 @@ Image link(std::span<const char> object, const Target &target, uint64_t split_al
   llvm::jitlink::link(std::move(graph), std::make_unique<FlatContext>(state));
   if (!state.error.empty())
     throw InternalError("an object file cannot be linked", {.found = state.error});
+  state.image.unwind = unwind_instructions(object);
   if (keep_debug)
     state.image.debug = debug_part(object, state);
   return std::move(state.image);

@@ -22,6 +22,8 @@ struct Image {
   size_t code_size = 0;
   /// Offsets into `bytes` of the functions and constants that the module gives external linkage.
   std::map<std::string, uint64_t> exports;
+  /// Call frame instructions of the module's function, when it has one and unwind tables (codegen/unwind.h).
+  std::vector<std::byte> unwind;
   /// The ELF object that the image was linked from, for gdb's JIT interface and perf. The `sh_addr` of each section
   /// that is in the image holds its offset plus `kDebugAddressBias`, all others hold 0; a loader adds (base - bias) to
   /// the non-zero ones and registers the result. Empty unless asked for.

@@ -40,7 +40,7 @@ struct KernelInfo {
   std::vector<std::string> fused;     ///< operators, in order
   std::vector<std::string> locations; ///< places in the user's program
   std::string schedule;
-  double flops = 0, bytes = 0; ///< at the hints of the symbols
+  double flops = 0, bytes = 0; ///< at the hints of the symbols; all of a group's at the kernel that does its work
   int step = 0;                ///< in the plan
 };
 

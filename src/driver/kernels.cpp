@@ -20,11 +20,12 @@
 namespace oxyfuel {
 namespace {
 
-constexpr const char *kCacheVersion = "oxyfuel kernel 1";
+constexpr const char *kCacheVersion = "oxyfuel kernel 2";
 
 struct CacheHeader {
   uint8_t digest[32]; ///< of what follows
   uint64_t entry;
+  uint64_t image_size; ///< of the image, which the unwind instructions follow
 };
 
 std::string cache_path(const std::string &directory, const std::string &text, const codegen::Target &target) {
@@ -37,11 +38,15 @@ std::string cache_path(const std::string &directory, const std::string &text, co
   return directory + "/" + hex(hash.finish()) + ".kernel";
 }
 
-Sha256::Digest digest_of(uint64_t entry, const uint8_t *code, size_t size) {
-  return Sha256().update(&entry, sizeof entry).update(code, size).finish();
+Sha256::Digest digest_of(const CacheHeader &header, const uint8_t *body, size_t size) {
+  return Sha256()
+      .update(&header.entry, sizeof header.entry)
+      .update(&header.image_size, sizeof header.image_size)
+      .update(body, size)
+      .finish();
 }
 
-bool read_cache(const std::string &path, std::vector<uint8_t> &code, uint64_t &entry) {
+bool read_cache(const std::string &path, KernelCode &code) {
   std::vector<uint8_t> bytes;
   if (!is_private_file(path) || !read_file(path, bytes) || bytes.size() <= sizeof(CacheHeader))
     return false;
@@ -49,23 +54,32 @@ bool read_cache(const std::string &path, std::vector<uint8_t> &code, uint64_t &e
   std::memcpy(&header, bytes.data(), sizeof header);
   const uint8_t *body = bytes.data() + sizeof header;
   size_t size = bytes.size() - sizeof header;
-  Sha256::Digest digest = digest_of(header.entry, body, size);
-  if (std::memcmp(digest.data(), header.digest, digest.size()) != 0 || header.entry >= size)
+  Sha256::Digest digest = digest_of(header, body, size);
+  if (std::memcmp(digest.data(), header.digest, digest.size()) != 0 || header.image_size > size ||
+      header.entry >= header.image_size)
     return false;
-  entry = header.entry;
-  code.assign(body, body + size);
+  code.entry = header.entry;
+  code.image.assign(body, body + header.image_size);
+  code.unwind.assign(body + header.image_size, body + size);
   return true;
 }
 
-void write_cache(const std::string &path, const std::vector<uint8_t> &code, uint64_t entry) {
+void write_cache(const std::string &path, const KernelCode &code) {
+  std::vector<uint8_t> bytes(sizeof(CacheHeader));
+  bytes.insert(bytes.end(), code.image.begin(), code.image.end());
+  bytes.insert(bytes.end(), code.unwind.begin(), code.unwind.end());
   CacheHeader header;
-  Sha256::Digest digest = digest_of(entry, code.data(), code.size());
+  header.entry = code.entry;
+  header.image_size = code.image.size();
+  Sha256::Digest digest = digest_of(header, bytes.data() + sizeof header, bytes.size() - sizeof header);
   std::memcpy(header.digest, digest.data(), digest.size());
-  header.entry = entry;
-  std::vector<uint8_t> bytes(sizeof header + code.size());
   std::memcpy(bytes.data(), &header, sizeof header);
-  std::memcpy(bytes.data() + sizeof header, code.data(), code.size());
   write_file(path, bytes.data(), bytes.size()); // a cache that cannot be written is only slower
+}
+
+std::vector<uint8_t> to_bytes(const std::vector<std::byte> &bytes) {
+  const auto *first = reinterpret_cast<const uint8_t *>(bytes.data());
+  return {first, first + bytes.size()};
 }
 
 } // namespace
@@ -75,7 +89,7 @@ int KernelSet::add(std::unique_ptr<loop::Kernel> kernel) {
   std::string text = loop::print(*kernel, true);
   auto [it, is_new] = by_text_.try_emplace(text, count());
   if (is_new)
-    kernels_.push_back({std::move(kernel), std::move(text), {}, 0});
+    kernels_.push_back({std::move(kernel), std::move(text), {}});
   return it->second;
 }
 
@@ -94,7 +108,7 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
       for (int i = next++; i < count(); i = next++) {
         Entry &entry = kernels_[i];
         std::string path = has_cache ? cache_path(settings.cache_directory, entry.text, target) : "";
-        if (has_cache && read_cache(path, entry.code, entry.entry)) {
+        if (has_cache && read_cache(path, entry.code)) {
           ++cached;
           continue;
         }
@@ -109,12 +123,10 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
         }
         const loop::Kernel *kernel = entry.kernel.get();
         codegen::CompiledKernels compiled = codegen::compile_kernels({&kernel, 1}, compile_options);
-        const auto *bytes = reinterpret_cast<const uint8_t *>(compiled.image.bytes.data());
-        entry.code.assign(bytes, bytes + compiled.image.bytes.size());
-        entry.entry = compiled.entries[0];
+        entry.code = {to_bytes(compiled.image.bytes), compiled.entries[0], to_bytes(compiled.image.unwind)};
         ++generated;
         if (has_cache)
-          write_cache(path, entry.code, entry.entry);
+          write_cache(path, entry.code);
       }
     } catch (...) {
       std::lock_guard lock(mutex);
@@ -138,7 +150,8 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
 std::vector<runtime::CodeImage> KernelSet::images() const {
   std::vector<runtime::CodeImage> images;
   for (const Entry &entry : kernels_)
-    images.push_back({entry.code.data(), entry.code.size(), entry.kernel->name});
+    images.push_back({entry.code.image.data(), entry.code.image.size(), entry.kernel->name, entry.code.unwind.data(),
+                      entry.code.unwind.size()});
   return images;
 }
 

@@ -12,6 +12,13 @@
 
 namespace oxyfuel {
 
+/// What code generation makes of a kernel, and the cache keeps.
+struct KernelCode {
+  std::vector<uint8_t> image;
+  uint64_t entry = 0;          ///< offset of the entry point in the image
+  std::vector<uint8_t> unwind; ///< call frame instructions, for debuggers
+};
+
 /// The kernels of one program. Numbers are in order of first addition.
 class KernelSet {
 public:
@@ -27,14 +34,13 @@ public:
   /// After `generate`: one image a kernel, which points into this set.
   std::vector<runtime::CodeImage> images() const;
   /// Byte offset of kernel i's entry point in its image.
-  uint64_t entry(int i) const { return kernels_[i].entry; }
+  uint64_t entry(int i) const { return kernels_[i].code.entry; }
 
 private:
   struct Entry {
     std::unique_ptr<loop::Kernel> kernel;
     std::string text;
-    std::vector<uint8_t> code;
-    uint64_t entry = 0;
+    KernelCode code;
   };
   std::vector<Entry> kernels_;
   std::map<std::string, int> by_text_;

@@ -268,6 +268,34 @@ void PlanBuilder::mark_aliasing(loop::Kernel &kernel, const std::vector<int> &bu
   }
 }
 
+namespace {
+
+/// The place in the user's program of the first operator that has one.
+std::string first_location(const graph::Node &group) {
+  for (const auto &node : region_of(group).nodes())
+    if (!node->location.empty() && node->op->kind != OpKind::kView)
+      return node->location;
+  return {};
+}
+
+/// Of the kernels of a group, the one that does its work: packing before it reads one operand, combining after it none.
+const KernelCall *main_call_of(const LoweredGroup &lowered) {
+  const KernelCall *best = nullptr;
+  std::ptrdiff_t most = -1;
+  for (const KernelCall &call : lowered.calls) {
+    std::ptrdiff_t operands = std::count_if(call.buffers.begin(), call.buffers.end(), [](const BufferReference &b) {
+      return b.kind == BufferReference::Kind::kOperand;
+    });
+    if (!call.is_bind && !call.is_base_copy && operands > most) {
+      best = &call;
+      most = operands;
+    }
+  }
+  return best;
+}
+
+} // namespace
+
 void PlanBuilder::emit_group(const graph::Node &node) {
   std::vector<int> operands, results, temporaries;
   for (graph::Value *operand : node.operands)
@@ -297,6 +325,8 @@ void PlanBuilder::emit_group(const graph::Node &node) {
     temporaries.push_back(add_buffer(temporary.is_bound ? PlanBuffer::Kind::kBound : PlanBuffer::Kind::kArena,
                                      temporary.dtype, 0, temporary.elements));
   std::map<int, int> numbers;
+  const KernelCall *main_call = main_call_of(lowered);
+  bool is_before_main = true;
   for (const KernelCall &call : lowered.calls) {
     if (is_in_place && &call == &lowered.calls[0])
       continue; // the copy of the base, which lies there already
@@ -334,15 +364,17 @@ void PlanBuilder::emit_group(const graph::Node &node) {
     step.index = kernels_.add(std::move(kernel));
     if (call.is_bind) {
       step.name = "pack";
+      step.location = first_location(node);
       plan_.bind_steps.push_back(std::move(step));
       continue;
     }
-    name_step(node, step, lowered);
+    name_step(node, step, lowered, &call == main_call ? "" : is_before_main ? "_prepare" : "_finish");
+    is_before_main = is_before_main && &call != main_call;
     plan_.steps.push_back(std::move(step));
   }
 }
 
-void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredGroup &lowered) {
+void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredGroup &lowered, const char *part) {
   KernelInfo info;
   info.step = static_cast<int>(plan_.steps.size());
   info.schedule = lowered.schedule;
@@ -354,6 +386,7 @@ void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredG
       n *= hint(extent);
     return n;
   };
+  double contraction_flops = 0;
   for (const auto &node : region.nodes()) {
     if (node->op->kind == OpKind::kView || node->operands.empty())
       continue;
@@ -364,15 +397,13 @@ void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredG
     double elements = bytes(node->result()->type) / static_cast<double>(size_of(node->result()->type.dtype));
     if (node->op->name == "matmul") {
       const graph::Type &a = node->operands[0]->type;
-      info.flops += 2 * elements * hint(a.shape.back());
-      report_.contraction_flops += repetitions_ * 2 * elements * hint(a.shape.back());
+      contraction_flops += 2 * elements * hint(a.shape.back());
     } else if (node->op->name == "convolution") {
       const graph::Type &w = node->operands[1]->type;
       double taps = 1;
       for (int i = 1; i < w.rank(); ++i)
         taps *= hint(w.shape[i]);
-      info.flops += 2 * elements * taps;
-      report_.contraction_flops += repetitions_ * 2 * elements * taps;
+      contraction_flops += 2 * elements * taps;
     } else {
       info.flops += elements * node->op->cost;
     }
@@ -381,14 +412,18 @@ void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredG
     info.bytes += bytes(operand->type);
   for (const auto &result : group.results)
     info.bytes += bytes(result->type);
-  info.flops *= repetitions_;
-  info.bytes *= repetitions_;
+  info.flops += contraction_flops;
+  const double repetitions = *part ? 0 : repetitions_;
+  info.flops *= repetitions;
+  info.bytes *= repetitions;
+  report_.contraction_flops += contraction_flops * repetitions;
   std::string name;
   for (size_t i = 0; i < info.fused.size() && i < 4; ++i)
     name += (i ? "_" : "") + info.fused[i];
   if (info.fused.size() > 4)
     name += "_and_" + std::to_string(info.fused.size() - 4);
-  info.name = step.name = name;
+  info.name = step.name = name + part;
+  step.location = first_location(group);
   report_.kernels.push_back(std::move(info));
 }
 
@@ -397,6 +432,7 @@ void PlanBuilder::emit_extern(const graph::Node &node) {
   step.kind = Step::Kind::kExtern;
   step.index = static_cast<int32_t>(node.get<int64_t>("id"));
   step.name = node.get_or<std::string>("target", "extern");
+  step.location = node.location;
   for (graph::Value *operand : node.operands) {
     if (!operand)
       continue;

@@ -53,7 +53,8 @@ private:
   void emit_mutations();
   void describe_outputs();
   void make_sizes_kernel();
-  void name_step(const graph::Node &group, runtime::Step &step, const LoweredGroup &lowered);
+  /// `part` is "" for the kernel that does the work of the group, whose flops and bytes are counted there.
+  void name_step(const graph::Node &group, runtime::Step &step, const LoweredGroup &lowered, const char *part);
   void mark_aliasing(loop::Kernel &kernel, const std::vector<int> &buffers);
 
   graph::Graph &graph_;

@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/executable.h"
+#include "python/profiling.h"
 #include "python/torch_bridge.h"
 #include "runtime/threads.h"
 
@@ -57,6 +58,7 @@ void make_executable(Executable *self, nb::bytes program, int32_t argument_count
 
 void bind_executable(nb::module_ &module) {
   bind_bridge(module);
+  bind_profiling(module);
   module.def("override_thread_limit", runtime::override_thread_limit, nb::arg("threads"),
              "Lets calls have this many threads whatever the machine has, for tests; 0 undoes it.");
   module.def("bump_epoch", bump_epoch, "Weights may have changed without their version counters: bind them again.");
@@ -66,6 +68,9 @@ void bind_executable(nb::module_ &module) {
       .def("__call__", &Executable::call, nb::arg("arguments"),
            "Empties the list of arguments; gives a list of results.")
       .def("profile", &Executable::profile, nb::arg("arguments"), "(name, nanoseconds) of each step of one call.")
+      .def("step_times", &Executable::step_times,
+           "(kind, name, location, runs, nanoseconds, begin, end) of each step over the calls that were recorded.")
+      .def("forget_step_times", &Executable::forget_step_times)
       .def("invalidate", [](Executable &self) { self.program().invalidate(); })
       .def("trim", [](Executable &self) { self.program().trim(); })
       .def_prop_ro("bind_count", [](Executable &self) { return self.program().bind_count(); })

@@ -129,6 +129,19 @@ void CallState::fill(runtime::Call &call) {
   };
 }
 
+void CallState::show_steps(runtime::Call &call) {
+  call.begin_step = [](void *self, int32_t step) {
+    auto *state = static_cast<CallState *>(self);
+    WithInterpreter lock(*state);
+    state->ranges.begin(state->executable.program_->plan(), step);
+  };
+  call.end_step = [](void *self, int32_t step) {
+    auto *state = static_cast<CallState *>(self);
+    WithInterpreter lock(*state);
+    state->ranges.end(step);
+  };
+}
+
 nb::object CallState::output(int32_t index) { return outputs[index]; }
 
 void CallState::finish() {

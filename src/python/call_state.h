@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/executable.h"
+#include "python/profiling.h"
 
 namespace oxyfuel::python {
 
@@ -25,6 +26,8 @@ struct CallState {
   void read_tensor(size_t i, int32_t position);
   void read_integer(size_t i, int32_t position);
   void fill(runtime::Call &call);
+  /// Shows the steps of `call` in PyTorch's profiler.
+  void show_steps(runtime::Call &call);
   /// Output `index` of the program; may be asked for more than once.
   nb::object output(int32_t index);
   void finish();
@@ -50,6 +53,8 @@ struct CallState {
   std::vector<uint64_t> fingerprints;
   std::vector<int64_t> integers;
   std::vector<SeenInference> inference;
+  StepRanges ranges;
+  std::vector<runtime::StepTime> times; ///< of this call, while steps are recorded
 
   std::vector<nb::object> outputs;        ///< a plan output each
   std::vector<nb::object> extern_results; ///< a plan buffer each

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <nanobind/stl/string.h>
 
 #include "python/call_state.h"
+#include "python/profiling.h"
 #include "python/torch_bridge.h"
 #include "runtime/program_file.h"
 
@@ -134,15 +136,35 @@ nb::list Executable::call(nb::list arguments) { return run(std::move(arguments),
 
 nb::list Executable::profile(nb::list arguments) {
   const auto &steps = program_->plan().steps;
-  std::vector<int64_t> nanoseconds(steps.size(), 0);
-  run(std::move(arguments), nanoseconds.data(), true);
+  std::vector<runtime::StepTime> times(steps.size());
+  run(std::move(arguments), times.data(), true);
   nb::list result;
   for (size_t i = 0; i < steps.size(); ++i)
-    result.append(nb::make_tuple(nb::str(steps[i].name.c_str()), nanoseconds[i]));
+    result.append(nb::make_tuple(nb::str(steps[i].name.c_str()), times[i].nanoseconds));
   return result;
 }
 
-nb::list Executable::run(nb::list arguments, int64_t *step_nanoseconds, bool keep_arguments) {
+nb::list Executable::step_times() {
+  static constexpr const char *kinds[] = {"kernel", "extern", "sizes", "loop", "branch", "while", "copy"};
+  const auto &steps = program_->plan().steps;
+  nb::list result;
+  for (size_t i = 0; i < times_.size(); ++i)
+    result.append(nb::make_tuple(kinds[static_cast<size_t>(steps[i].kind)], steps[i].name, steps[i].location,
+                                 times_[i].runs, times_[i].nanoseconds, times_[i].begin, times_[i].end));
+  return result;
+}
+
+void Executable::add_times(const std::vector<runtime::StepTime> &times) {
+  times_.resize(times.size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    times_[i].runs += times[i].runs;
+    times_[i].nanoseconds += times[i].nanoseconds;
+    if (times[i].runs > 0)
+      times_[i].begin = times[i].begin, times_[i].end = times[i].end;
+  }
+}
+
+nb::list Executable::run(nb::list arguments, runtime::StepTime *step_times, bool keep_arguments) {
   if (PyList_GET_SIZE(arguments.ptr()) != signature_.argument_count)
     throw nb::type_error(("found " + std::to_string(PyList_GET_SIZE(arguments.ptr())) + " arguments, wanted " +
                           std::to_string(signature_.argument_count))
@@ -164,9 +186,18 @@ nb::list Executable::run(nb::list arguments, int64_t *step_nanoseconds, bool kee
   runtime::Call call;
   state->fill(call);
   call.threads = thread_count();
-  call.step_nanoseconds = step_nanoseconds;
+  call.step_times = step_times;
+  const bool records = !step_times && records_steps();
+  if (records) {
+    state->times.assign(program_->plan().steps.size(), {});
+    call.step_times = state->times.data();
+  }
+  if (torch_profiler_is_on())
+    state->show_steps(call);
   call.poison = poison_;
   const OxyfuelStatus status = program_->run(call, &state->message);
+  if (records)
+    add_times(state->times);
   if (state->has_error())
     state->raise_error();
   if (status != kOxyfuelOk)

@@ -1,9 +1,6 @@
 #include "python/module.h"
 
-#include <nanobind/stl/string.h>
-
 #include "runtime/abi.h"
-#include "support/cpu.h"
 
 NB_MODULE(_C, module) {
   namespace python = oxyfuel::python;
@@ -12,13 +9,11 @@ NB_MODULE(_C, module) {
   nb::set_leak_warnings(false); // compiled functions live until the process ends
   module.attr("version") = OXYFUEL_VERSION;
   module.attr("abi_version") = static_cast<int>(kOxyfuelAbiVersion);
-  module.def(
-      "cpu_features", [] { return oxyfuel::describe_features(oxyfuel::cpu_info().features); },
-      "Instruction sets of this machine that code is made for.");
   python::bind_errors(module);
   python::bind_dtype(module);
   python::bind_expr(module);
   python::bind_graph(module);
   python::bind_program(module);
   python::bind_executable(module);
+  python::bind_machine(module);
 }

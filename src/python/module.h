@@ -19,5 +19,7 @@ void bind_graph(nb::module_ &module);
 void bind_program(nb::module_ &module);
 /// Running a program on PyTorch tensors.
 void bind_executable(nb::module_ &module);
+/// The processor, what it reaches at most, and profilers outside of the process.
+void bind_machine(nb::module_ &module);
 
 } // namespace oxyfuel::python

@@ -159,14 +159,27 @@ OxyfuelStatus Executor::run_steps() {
 
 OxyfuelStatus Executor::run_range(int32_t begin, int32_t end) {
   for (int32_t i = begin; i < end; ++i) {
-    const int64_t start = call_.step_nanoseconds ? monotonic_nanoseconds() : 0;
-    if (const OxyfuelStatus status = run_step(i); status != kOxyfuelOk)
+    const OxyfuelStatus status = is_watched_ ? run_watched(i) : run_step(i);
+    if (status != kOxyfuelOk)
       return status;
-    if (call_.step_nanoseconds)
-      call_.step_nanoseconds[i] += monotonic_nanoseconds() - start;
     i += inner_steps(tables_.actions[i]);
   }
   return kOxyfuelOk;
+}
+
+OxyfuelStatus Executor::run_watched(int32_t index) {
+  if (call_.begin_step)
+    call_.begin_step(call_.context, index);
+  const int64_t begin = monotonic_nanoseconds();
+  const OxyfuelStatus status = run_step(index);
+  const int64_t end = monotonic_nanoseconds();
+  if (call_.begin_step)
+    call_.end_step(call_.context, index);
+  if (call_.step_times) {
+    StepTime &time = call_.step_times[index];
+    time = {time.runs + 1, time.nanoseconds + end - begin, begin, end};
+  }
+  return status;
 }
 
 OxyfuelStatus Executor::run_step(int32_t index) {

@@ -21,7 +21,8 @@ std::string describe_failure(OxyfuelStatus status, const Step &step);
 class Executor {
 public:
   Executor(const Tables &tables, const Call &call, Frame &frame, std::string *message)
-      : tables_(tables), call_(call), frame_(frame), message_(message), region_(call.threads) {}
+      : tables_(tables), call_(call), frame_(frame), message_(message), is_watched_(call.step_times || call.begin_step),
+        region_(call.threads) {}
 
   OxyfuelStatus allocate_early_outputs();
   OxyfuelStatus run_steps();
@@ -34,6 +35,7 @@ private:
   OxyfuelStatus allocate_before(const Action &action);
   OxyfuelStatus run_range(int32_t begin, int32_t end);
   OxyfuelStatus run_step(int32_t index);
+  OxyfuelStatus run_watched(int32_t index); ///< the same for those who measure
   OxyfuelStatus run_loop(const Action &action, int32_t index);
   OxyfuelStatus run_branch(const Action &action, int32_t index);
   OxyfuelStatus run_while(const Action &action, int32_t index);
@@ -45,6 +47,7 @@ private:
   const Call &call_;
   Frame &frame_;
   std::string *message_;
+  const bool is_watched_;
   Region region_;
 };
 

@@ -36,7 +36,6 @@ std::unique_ptr<LoadedImages> LoadedImages::load(const std::vector<CodeImage> &i
     message = "the system refuses to make pages executable";
     return nullptr;
   }
-  // Profilers (perf's map file) and debuggers (gdb's JIT interface) are told of names and addresses here.
   return loaded;
 }
 

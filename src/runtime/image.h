@@ -16,7 +16,9 @@ namespace oxyfuel::runtime {
 struct CodeImage {
   const uint8_t *data = nullptr;
   size_t size = 0;
-  std::string name; ///< for profilers and debuggers
+  std::string name;                ///< for profilers and debuggers
+  const uint8_t *unwind = nullptr; ///< call frame instructions of its function (support/debug_object.h), if known
+  size_t unwind_size = 0;
 };
 
 /// The images of one program, mapped side by side. Immutable, unmapped when destroyed.

@@ -90,7 +90,8 @@ struct Step {
   int32_t body = 0, other = 0;
   int32_t symbol = -1; ///< kLoop: which symbol counts
   bool reverse = false;
-  std::string name; ///< for profiles: what was fused
+  std::string name;     ///< for profiles: what was fused
+  std::string location; ///< the same: "model.py:41 in forward", the first place in the user's program; may be empty
 };
 
 struct Kernel {

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the binary form is little endian");
 
-constexpr uint8_t kMagic[8] = {'O', 'X', 'Y', 'P', 'L', 'A', 'N', '1'};
+constexpr uint8_t kMagic[8] = {'O', 'X', 'Y', 'P', 'L', 'A', 'N', '2'};
 
 class Writer {
 public:
@@ -118,6 +118,7 @@ template <class Archive, class StepType> void visit_step(Archive &archive, StepT
   archive.number(step.symbol);
   archive.flag(step.reverse);
   archive.text(step.name);
+  archive.text(step.location);
 }
 
 /// All fields of a plan in order; `Archive` is Writer or Reader.

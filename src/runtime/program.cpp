@@ -6,9 +6,11 @@
 
 #include "runtime/arguments.h"
 #include "runtime/binding.h"
+#include "runtime/code_names.h"
 #include "runtime/executor.h"
 #include "runtime/frame.h"
 #include "runtime/tables.h"
+#include "support/code_symbols.h"
 #include "support/fork.h"
 
 namespace oxyfuel::runtime {
@@ -38,6 +40,7 @@ struct Program::Implementation final : ForkHandler {
   OxyfuelStatus prepare(const Call &call, Frame &frame, std::string *message);
 
   std::unique_ptr<LoadedImages> images; // null when the kernels came from outside
+  std::unique_ptr<CodeSymbols> names;   // of the code in `images`
   std::unique_ptr<Tables> tables;
   LayoutCache layouts;
   FramePool frames;
@@ -108,7 +111,10 @@ std::unique_ptr<Program> Program::load(Plan plan, const std::vector<CodeImage> &
   auto tables = Tables::make(std::move(plan), std::move(kernels), message);
   if (!tables)
     return nullptr;
-  return std::unique_ptr<Program>(new Program(std::make_unique<Implementation>(std::move(tables), std::move(loaded))));
+  auto names = std::make_unique<CodeSymbols>(name_code(tables->plan, images, *loaded));
+  auto implementation = std::make_unique<Implementation>(std::move(tables), std::move(loaded));
+  implementation->names = std::move(names);
+  return std::unique_ptr<Program>(new Program(std::move(implementation)));
 }
 
 std::unique_ptr<Program> Program::make(Plan plan, std::vector<OxyfuelKernel> kernels, std::string &message) {

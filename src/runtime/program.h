@@ -24,6 +24,13 @@ struct ExternStep {
   int64_t *symbols; ///< values of all symbols. The handler sets those that the step binds (kStep)
 };
 
+/// How often one step of a plan ran, and when.
+struct StepTime {
+  int64_t runs = 0;
+  int64_t nanoseconds = 0;    ///< of all runs
+  int64_t begin = 0, end = 0; ///< of the latest run, on the clock of monotonic_nanoseconds
+};
+
 /// One call. The language binding fills it in. Callbacks run on the calling thread, in this order:
 ///   allocate (outputs whose sizes are known), begin, steps (with run_extern, and allocate for outputs whose sizes an
 ///   extern step decides), end, deliver.
@@ -65,9 +72,14 @@ struct Call {
   OxyfuelStatus (*deliver)(void *context, int32_t output, const Output &description, const int64_t *shape,
                            const int64_t *strides, int64_t offset) = nullptr;
 
-  /// Profiling: when given, run() adds the nanoseconds of each step to step_nanoseconds[step] (plan.steps.size()
-  /// entries; a control step holds the sum of its body).
-  int64_t *step_nanoseconds = nullptr;
+  /// Profiling: when given, run() adds each run of a step to step_times[step] (plan.steps.size() entries; a control
+  /// step's time includes its body's). About 50 ns a step; without it, a test of this pointer.
+  StepTime *step_times = nullptr;
+
+  /// Told when each step starts and ends, on the calling thread; both or neither. For profilers with a view of their
+  /// own. `end_step` is also called for a step that fails.
+  void (*begin_step)(void *context, int32_t step) = nullptr;
+  void (*end_step)(void *context, int32_t step) = nullptr;
 
   /// Testing: fills the arena and fresh outputs with 0xFF bytes (NaN) before use.
   bool poison = false;

@@ -10,8 +10,8 @@ namespace oxyfuel::runtime {
 namespace {
 
 // magic[8], SHA-256 of all that follows[32], interface version and features (32 bits each), then texts (64-bit length
-// and bytes): architecture, plan, and name and code of each image.
-constexpr std::string_view kMagic = "OXYPROG1";
+// and bytes): architecture, plan, and name, code and call frame instructions of each image.
+constexpr std::string_view kMagic = "OXYPROG2";
 constexpr size_t kBodyStart = 8 + 32;
 
 #if defined(__x86_64__)
@@ -76,6 +76,7 @@ std::vector<uint8_t> write_program(const Plan &plan, const std::vector<CodeImage
   for (const CodeImage &image : images) {
     append_text(bytes, image.name);
     append_text(bytes, as_text(image.data, image.size));
+    append_text(bytes, as_text(image.unwind, image.unwind_size));
   }
   const Sha256::Digest digest = sha256(bytes.data() + kBodyStart, bytes.size() - kBodyStart);
   std::memcpy(bytes.data() + kMagic.size(), digest.data(), digest.size());
@@ -105,8 +106,9 @@ std::unique_ptr<Program> read_program(const uint8_t *data, size_t size, std::str
     return refuse("program needs instructions that this machine lacks: " + describe_features(missing));
   std::vector<CodeImage> images;
   while (cursor.good && cursor.left > 0) {
-    const std::string_view name = cursor.text(), code = cursor.text();
-    images.push_back({reinterpret_cast<const uint8_t *>(code.data()), code.size(), std::string(name)});
+    const std::string_view name = cursor.text(), code = cursor.text(), unwind = cursor.text();
+    images.push_back({reinterpret_cast<const uint8_t *>(code.data()), code.size(), std::string(name),
+                      reinterpret_cast<const uint8_t *>(unwind.data()), unwind.size()});
   }
   if (!cursor.good)
     return refuse("program is damaged");

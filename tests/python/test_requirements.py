@@ -36,13 +36,17 @@ def test_old_python_is_refused():
     assert str(raised.value).startswith("oxyfuel needs Python 3.11 or newer\n  found  Python 3.10\n")
 
 
-def test_only_the_init_function_leaves_the_module():
+def test_only_the_init_function_and_the_debugger_interface_leave_the_module():
     """LLVM's symbols stay inside: another LLVM in the process does no harm."""
     module = importlib.import_module("oxyfuel._C")
     listed = subprocess.run(
         ["nm", "-D", "--defined-only", module.__file__], capture_output=True, text=True, check=True
     ).stdout
-    assert [line.split()[-1] for line in listed.splitlines()] == ["PyInit__C"]
+    assert [line.split()[-1] for line in listed.splitlines()] == [
+        "PyInit__C",
+        "__jit_debug_descriptor",
+        "__jit_debug_register_code",
+    ]
 
 
 def test_the_module_needs_system_libraries_only():

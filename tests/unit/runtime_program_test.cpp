@@ -313,11 +313,28 @@ TEST(Program, ProfilesSteps) {
   auto program = chain(2).make();
   Floats x = ramp(1000);
   TestCall call({&x});
-  std::vector<int64_t> nanoseconds(3);
-  call.call.step_nanoseconds = nanoseconds.data();
+  std::vector<StepTime> times(3);
+  call.call.step_times = times.data();
   ASSERT_EQ(call.run(*program), kOxyfuelOk);
-  for (int64_t value : nanoseconds)
-    EXPECT_GT(value, 0);
+  ASSERT_EQ(call.run(*program), kOxyfuelOk);
+  for (size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i].runs, 2);
+    EXPECT_GT(times[i].end, times[i].begin);
+    EXPECT_GT(times[i].nanoseconds, times[i].end - times[i].begin);
+    EXPECT_TRUE(i == 0 || times[i].begin >= times[i - 1].end);
+  }
+}
+
+TEST(Program, TellsOfEachStep) {
+  auto program = chain(2).make();
+  Floats x = ramp(1000);
+  TestCall call({&x});
+  static std::vector<int32_t> told;
+  told.clear();
+  call.call.begin_step = [](void *, int32_t step) { told.push_back(step); };
+  call.call.end_step = [](void *, int32_t step) { told.push_back(~step); };
+  ASSERT_EQ(call.run(*program), kOxyfuelOk);
+  EXPECT_EQ(told, (std::vector<int32_t>{0, ~0, 1, ~1, 2, ~2}));
 }
 
 TEST(Program, ManyCallersGetTheSameBits) {

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import oxyfuel
-from oxyfuel.cli import run
+from oxyfuel.cli import bench, cache, doctor, profile, run
 from oxyfuel.cli.console import CommandError, ExitCode, errors
 
 app = typer.Typer(
@@ -22,8 +22,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (run.run,):
-    app.command()(command)
+app.command()(run.run)
+# What follows the script is the script's.
+app.command(context_settings={"allow_interspersed_args": False})(profile.profile)
+app.command()(bench.bench)
+app.command()(doctor.doctor)
+app.add_typer(cache.app, name="cache")
 
 
 def show_version(wanted: bool) -> None:
