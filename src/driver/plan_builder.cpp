@@ -273,8 +273,8 @@ namespace {
 /// The place in the user's program of the first operator that has one.
 std::string first_location(const graph::Node &group) {
   for (const auto &node : region_of(group).nodes())
-    if (!node->location.empty() && node->op->kind != OpKind::kView)
-      return node->location;
+    if (!node->location.place.empty() && node->op->kind != OpKind::kView)
+      return node->location.place;
   return {};
 }
 
@@ -432,7 +432,7 @@ void PlanBuilder::emit_extern(const graph::Node &node) {
   step.kind = Step::Kind::kExtern;
   step.index = static_cast<int32_t>(node.get<int64_t>("id"));
   step.name = node.get_or<std::string>("target", "extern");
-  step.location = node.location;
+  step.location = node.location.place;
   for (graph::Value *operand : node.operands) {
     if (!operand)
       continue;

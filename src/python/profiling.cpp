@@ -1,6 +1,7 @@
 #include "python/profiling.h"
 
 #include <atomic>
+#include <nanobind/stl/string.h>
 #include <string>
 
 namespace oxyfuel::python {

@@ -89,9 +89,7 @@ def test_flops_and_runs_of_a_time_loop():
 
 @pytest.mark.parametrize("shapes", [False, True])
 def test_kernels_have_ranges_in_the_chrome_trace(compiled, shapes, tmp_path):
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=shapes
-    ) as profiler:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=shapes) as profiler:
         compiled()
         compiled()
     path = tmp_path / "trace.json"
