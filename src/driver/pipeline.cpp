@@ -5,6 +5,7 @@
 #include "passes/graph/assign_layouts.h"
 #include "passes/graph/canonicalise.h"
 #include "passes/graph/common_subexpressions.h"
+#include "passes/graph/fold_padding.h"
 #include "passes/graph/forward_slices.h"
 #include "passes/graph/fuse.h"
 #include "passes/graph/materialise.h"
@@ -24,6 +25,7 @@ void run_graph_pipeline(graph::Graph &graph, PassContext &context) {
       {"remove-dead", graph::remove_dead},
       {"canonicalise", graph::canonicalise},
       {"common-subexpressions", graph::common_subexpressions},
+      {"fold-padding", graph::fold_padding},
       {"sink-reshapes", graph::sink_reshapes},
       {"forward-slices", graph::forward_slices},
       {"canonicalise", graph::canonicalise},

@@ -60,11 +60,10 @@ Result batch_norm(GraphBuilder &b, const AtenCall &call, const Arguments &at) {
     result.mean = parameter(at.mean), result.rstd = inverse_deviation(parameter(at.variance), eps);
     result.new_mean = result.mean, result.new_variance = parameter(at.variance);
   }
-  result.out = (x - result.mean) * result.rstd;
-  if (call.has(at.weight))
-    result.out = result.out * parameter(at.weight);
-  if (call.has(at.bias))
-    result.out = result.out + parameter(at.bias);
+  // x * alpha + beta with both a channel, in eager's order of operations.
+  Term alpha = call.has(at.weight) ? result.rstd * parameter(at.weight) : result.rstd;
+  Term shift = result.mean * alpha;
+  result.out = x * alpha + (call.has(at.bias) ? parameter(at.bias) - shift : -shift);
   return result;
 }
 

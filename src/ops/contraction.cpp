@@ -27,9 +27,10 @@ std::vector<Type> infer_convolution(const Node &node, ExprContext &context) {
   const Type &x = node.operands.at(0)->type, &w = node.operands.at(1)->type;
   const auto &stride = integers_attribute(node, "stride"), &padding = integers_attribute(node, "padding"),
              &dilation = integers_attribute(node, "dilation");
+  auto padding_end = node.get_or<std::vector<int64_t>>("padding_end", padding);
   size_t spatial = stride.size();
   if (x.shape.size() != spatial + 2 || w.shape.size() != spatial + 2 || padding.size() != spatial ||
-      dilation.size() != spatial)
+      padding_end.size() != spatial || dilation.size() != spatial)
     bad_operands(node, "operands [N, C, spatial…] and [O, C / groups, kernel…] with one stride, padding and dilation a "
                        "spatial axis");
   bool is_transposed = node.get_or<bool>("transposed", false);
@@ -41,7 +42,7 @@ std::vector<Type> infer_convolution(const Node &node, ExprContext &context) {
     if (is_transposed)
       size = (size - 1) * stride[i] + -2 * padding[i] + reach + 1 + integers_attribute(node, "output_padding").at(i);
     else
-      size = floor_div(size + context.integer(2 * padding[i]) - reach - 1, stride[i]) + 1;
+      size = floor_div(size + context.integer(padding[i] + padding_end[i]) - reach - 1, stride[i]) + 1;
     result.shape[i + 2] = size;
   }
   return {result};
@@ -66,9 +67,11 @@ constexpr OpInfo contraction(std::string_view name, OpKind kind, std::string_vie
 
 constexpr OpInfo kOps[] = {
     contraction("matmul", OpKind::kContraction, "[batch…, M, K] times [batch…, K, N]", infer_matmul),
-    contraction("convolution", OpKind::kContraction,
-                "`stride`, `padding`, `dilation` a spatial axis, `groups`; `transposed` with `output_padding`; no bias",
-                infer_convolution),
+    contraction(
+        "convolution", OpKind::kContraction,
+        "`stride`, `padding`, `dilation` a spatial axis, `groups`; `padding_end` where it differs; `transposed` with "
+        "`output_padding`; no bias",
+        infer_convolution),
     contraction(
         "attention", OpKind::kAttention,
         "softmax(scale * q k^T + mask) v, `causal`: key j counts for query i when j <= i; and the scores' logsumexp",

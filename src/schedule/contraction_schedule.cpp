@@ -25,6 +25,8 @@ constexpr int64_t kTaskFlops = 6'000'000;
 constexpr int64_t kFewestTasks = 16, kLeastTaskFlops = 300'000;
 /// Least work of one claim: some microseconds.
 constexpr int64_t kClaimFlops = 600'000;
+/// Tiles of a task that share each chunk of a panel too long for the second cache.
+constexpr int64_t kTilesOfChunk = 16;
 /// Bytes of B that a task of a memory-bound contraction reads, likewise.
 constexpr int64_t kTaskBytes = 256 << 10;
 
@@ -38,7 +40,7 @@ struct Tile {
 /// `rows` x `vectors` registers needs that many accumulators, a register for each vector of B and one for the broadcast
 /// element of A. What starts and ends a tile costs about as much as a few steps of depth. A line of B from the second
 /// cache costs a little.
-constexpr double kLineCycles = 0.1;
+constexpr double kLineCycles = 0.4;
 double tile_cycles(int rows, int vectors, int vector_bytes, double depth) {
   double step = std::max({rows * vectors * 0.5, (rows + vectors) * 0.5, 5.0});
   return (step + vectors * vector_bytes * kLineCycles / 64) * depth + 20 + 2.0 * rows * vectors;
@@ -50,7 +52,9 @@ Tile choose_tile(const ContractionProblem &problem, const Machine &machine, int 
   double depth = static_cast<double>(std::max<int64_t>(1, problem.outer_depth * problem.depth));
   bool rows_collide = problem.a_row_stride && *problem.a_row_stride * problem.element_bytes % 4096 == 0;
   for (int vectors : {2, 3, 4, 1}) {
-    int rows = std::max(1, (machine.vector_registers - vectors - 1) / vectors);
+    // Beside the vectors of B: the broadcast element of A, and with a single vector the two in flight that LLVM keeps.
+    int others = vectors == 1 ? 3 : 1;
+    int rows = std::max(1, (machine.vector_registers - vectors - others) / vectors);
     rows = std::min(rows, rows_collide && problem.rows > 8 ? kSetPlaces : 14);
     int64_t tiles = ceil_div(std::max<int64_t>(1, problem.rows), rows);
     int64_t low = problem.rows / tiles, high_tiles = problem.rows - low * tiles;
@@ -79,7 +83,15 @@ void choose_tasks(ContractionSchedule &schedule, const ContractionProblem &probl
   int64_t most = std::max<int64_t>(1, machine.l2_bytes / 2 / row_bytes / schedule.rows);
   int64_t flops = tile_flops * tiles * panels * problem.outer_rows * problem.batches;
   int64_t task = std::clamp(flops / kFewestTasks, kLeastTaskFlops, kTaskFlops);
+  // A panel that does not stay in the second cache would come from the third for each tile: tiles then take turns at
+  // each chunk of the depth, and the more there are, the more often the chunk is used.
+  int64_t panel_bytes = depth * schedule.cols * problem.element_bytes;
+  schedule.is_depth_outer = schedule.kind == Kind::kPacked && problem.is_plain && problem.accumulator_bytes == 4 &&
+                            !problem.is_bfloat16 && tiles * problem.outer_rows > 1 &&
+                            panel_bytes > machine.l2_bytes / 2;
   int64_t wanted = std::max<int64_t>(1, std::min(task / tile_flops, std::max<int64_t>(most, 4)));
+  if (schedule.is_depth_outer)
+    wanted = std::max(wanted, kTilesOfChunk);
   int64_t blocks = ceil_div(tiles, wanted);
   schedule.row_tiles = ceil_div(tiles, blocks);
   schedule.outer_rows = 1;
@@ -170,7 +182,8 @@ ContractionSchedule choose(const ContractionProblem &given, const Machine &machi
   }
   choose_tasks(schedule, problem, machine);
   if (schedule.kind == Kind::kPacked && problem.is_packed_ahead && problem.is_plain)
-    schedule.prefetch = problem.outer_depth * problem.depth * schedule.cols; // the next panel
+    schedule.prefetch = schedule.is_depth_outer ? kDepthChunk * schedule.cols                          // the next chunk
+                                                : problem.outer_depth * problem.depth * schedule.cols; // the next panel
   return schedule;
 }
 
@@ -183,7 +196,7 @@ template <class S, class F> void each_field(S &s, const F &field) {
   field("rows", s.rows), field("cols", s.cols), field("width", s.width), field("unroll", s.unroll);
   field("depth_pack", s.depth_pack), field("row_tiles", s.row_tiles), field("outer_rows", s.outer_rows);
   field("column_block", s.column_block), field("depth_width", s.depth_width), field("panel_outer", s.is_panel_outer),
-      field("prefetch", s.prefetch);
+      field("depth_outer", s.is_depth_outer), field("prefetch", s.prefetch);
   field("grain", s.grain);
 }
 

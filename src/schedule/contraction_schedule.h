@@ -13,6 +13,9 @@
 
 namespace oxyfuel {
 
+/// Products that are summed one after the other before the sum is put aside.
+constexpr int64_t kDepthChunk = 256;
+
 /// What to emit; sizes in elements unless said otherwise.
 struct ContractionSchedule {
   enum class Kind : uint8_t {
@@ -32,6 +35,7 @@ struct ContractionSchedule {
   int64_t column_block = 0;    ///< kDepth: columns a task
   int depth_width = 16;        ///< kDepth: partial sums of one result, in as many registers as that takes
   bool is_panel_outer = false; ///< tasks that follow one another share a panel of B, else rows of A
+  bool is_depth_outer = false; ///< chunks of a long depth are the outermost loop of a task, its tiles the inner one
   int64_t prefetch = 0;        ///< elements ahead in B
   int64_t grain = 1;           ///< tasks worth a claim
 

@@ -129,6 +129,20 @@ def test_a_group_without_a_lowering_is_one_extern_step(monkeypatch):
     assert [kernel["fused"] for kernel in graph.kernels] == [["tanh"], ["add"]]
 
 
+def test_padding_becomes_that_of_the_convolution():
+    class Padded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.depthwise = nn.Conv2d(8, 8, 3, stride=2, groups=8)
+            self.convolution = nn.Conv2d(8, 16, 3, padding=1)
+
+        def forward(self, x):
+            return self.convolution(nn.functional.pad(self.depthwise(nn.functional.pad(x, (0, 1, 0, 1))), (2, 0, 0, 1)))
+
+    explanation = check(Padded().requires_grad_(False), torch.randn(2, 8, 14, 13), atol=1e-5, rtol=1e-4)
+    assert all("pad" not in kernel["fused"] for kernel in explanation.graphs[0].kernels)
+
+
 def test_other_devices_run_in_pytorch():
     found, wanted, explanation = run_both(lambda x: x * 2, torch.empty(3, device="meta"))
     assert found[0].device == wanted[0].device

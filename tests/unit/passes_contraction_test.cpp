@@ -389,6 +389,36 @@ TEST(Contraction, Convolutions) {
     }
 }
 
+TEST(Contraction, ConvolutionsPaddedAtOneEnd) {
+  for (const char *layout : {"", " strides(512, 1, 64, 8)"})
+    for (const char *weights : {"[16, 8, 3, 3]", "[8, 1, 3, 3]"}) {
+      bool is_depthwise = weights[1] == '8';
+      std::string out = is_depthwise ? "[1, 8, 4, 4]" : "[1, 16, 4, 4]";
+      check("graph @main(%x: f32[1, 8, 8, 8]" + std::string(layout) + ", %w: f32" + weights + " static) {\n  %0: f32" +
+            out +
+            " = convolution(%x, %w) {stride = [2, 2], padding = [0, 0], padding_end = [1, 1], dilation = [1, 1], "
+            "groups = " +
+            (is_depthwise ? "8" : "1") + "}\n  return %0\n}");
+    }
+}
+
+TEST(Contraction, TilesTakeTurnsAtLongPanels) {
+  Machine machine;
+  machine.l2_bytes = 16 << 10;
+  auto takes_turns = [&](const std::string &text, const std::vector<int64_t> &symbols) {
+    EXPECT_NE(check(text, symbols, machine).find("depth_outer = 1"), std::string::npos);
+  };
+  takes_turns(linear("f32", 40, 40, 700, true), {});
+  for (int64_t s : {1, 13, 40})
+    takes_turns(R"(graph @main(%x: f32[s0, 700], %w: f32[700, 40] static) symbols(s0 in [1, 1000) hint 64) {
+      %0: f32[s0, 40] = matmul(%x, %w)
+      %1: f32[s0, 40] = relu(%0)
+      return %1
+    })",
+                {s});
+  takes_turns(convolve({{1, 64, 7, 7}, {20, 64, 3, 3}, {1, 1}, {1, 1}, {1, 1}}, true), {});
+}
+
 TEST(Contraction, ConvolutionOfSymbolicSize) {
   for (int64_t s : {3, 8, 33})
     check(R"(graph @main(%x: f32[s0, 4, s1, s1], %w: f32[8, 4, 3, 3] static)

@@ -72,5 +72,24 @@ TEST(ContractionSchedule, ActivationsAreReadInPlaceByFewRows) {
   EXPECT_EQ(choose(problem, avx512()).kind, Kind::kPacked);
 }
 
+TEST(ContractionSchedule, SixteenRegistersHoldNoTileOfFourteenRows) {
+  ContractionSchedule schedule = choose(linear(14, 256, 256), Machine{});
+  EXPECT_EQ(schedule.rows, 5); // tiles of 5, 5 and 4
+  EXPECT_EQ(schedule.cols, 16);
+}
+
+TEST(ContractionSchedule, TilesTakeTurnsAtPanelsLongerThanTheSecondCache) {
+  Machine machine;
+  machine.l2_bytes = 512 << 10;
+  ContractionProblem problem = linear(7, 512, 512);
+  problem.outer_rows = 7, problem.outer_depth = 9;
+  ContractionSchedule schedule = choose(problem, machine);
+  EXPECT_TRUE(schedule.is_depth_outer);
+  EXPECT_EQ(schedule.outer_rows, 7);
+  EXPECT_EQ(schedule.prefetch, kDepthChunk * schedule.cols);
+  problem.outer_depth = 1;
+  EXPECT_FALSE(choose(problem, machine).is_depth_outer);
+}
+
 } // namespace
 } // namespace oxyfuel

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ops/op.h"
+#include "ops/shape.h"
 #include "passes/graph/simplify_pointwise.h"
 
 namespace oxyfuel::graph {
@@ -27,6 +28,15 @@ std::vector<int64_t> wide_dims(const std::vector<Expr> &shape) {
     if (!is_one(shape[i]))
       dims.push_back(static_cast<int64_t>(i));
   return dims;
+}
+
+/// Neither adds nor crops.
+bool is_empty_pad(Graph &graph, const Node &pad) {
+  for (const char *side : {"lower", "upper"})
+    for (Expr amount : sizes_attribute(pad, side, graph.context()))
+      if (!amount.is_const(0))
+        return false;
+  return true;
 }
 
 class ViewRules {
@@ -164,6 +174,8 @@ private:
 Value *simplify(Graph &graph, Node &node) {
   if (node.results.size() != 1 || !node.result()->layout.strides.empty())
     return nullptr;
+  if (node.op->name == "pad" && node.operands[0]->type.shape == node.result()->type.shape && is_empty_pad(graph, node))
+    return node.operands[0];
   if (node.op->kind == OpKind::kView)
     if (Value *value = ViewRules(graph, node).apply())
       return value;

@@ -202,8 +202,11 @@ private:
     plan_.a = operand(x, places.at);
     plan_.b = operand(w, places.weight);
     // A convolution without padding never reads past the end.
-    bool is_inside = !is_transposed && std::all_of(plan_.windows.begin(), plan_.windows.end(),
-                                                   [](const auto &window) { return window.lower == 0; });
+    auto is_zero = [](int64_t amount) { return amount == 0; };
+    const auto &padding = integers_attribute(*plan_.node, "padding");
+    auto padding_end = plan_.node->get_or<std::vector<int64_t>>("padding_end", padding);
+    bool is_inside = !is_transposed && std::all_of(padding.begin(), padding.end(), is_zero) &&
+                     std::all_of(padding_end.begin(), padding_end.end(), is_zero);
     if (!is_inside || plan_.a.flat.is_empty())
       copy(
           plan_.a, "pad", places.extents, memory_order(x),

@@ -19,8 +19,6 @@ using Kind = ContractionSchedule::Kind;
 /// Nodes of an epilogue up to which it is copied out for each row; longer ones run as a loop over rows of the tile in
 /// memory.
 constexpr size_t kUnrolledNodes = 24;
-/// Products that are summed one after the other before the sum is put aside.
-constexpr int64_t kDepthChunk = 256;
 
 /// Of the epilogue; functions count as what they become.
 size_t count_nodes(const ContractionPlan &plan) {
@@ -121,16 +119,47 @@ private:
         return body(begin);
       builder_.serial(name, begin, count, 1, body);
     };
-    loop("q", first_row, row_count, [&](Expr q) {
-      Expr rest = q;
-      for (size_t i = plan_.rows.size() - 1; i-- > 0;) {
-        Expr extent = emit(plan_.rows[i].extent);
-        vars[plan_.rows[i].var] = builder_.let("q", i == 0 ? rest : floor_mod(rest, extent));
-        if (i > 0)
-          rest = floor_div(rest, extent);
-      }
-      loop("m", first_tile, tile_count, [&](Expr tile) { emit_rows(vars, tile); });
+    auto each_tile = [&](const std::function<void(Expr tile, Expr number_in_task)> &body) {
+      loop("q", first_row, row_count, [&](Expr q) {
+        Expr rest = q;
+        for (size_t i = plan_.rows.size() - 1; i-- > 0;) {
+          Expr extent = emit(plan_.rows[i].extent);
+          vars[plan_.rows[i].var] = builder_.let("q", i == 0 ? rest : floor_mod(rest, extent));
+          if (i > 0)
+            rest = floor_div(rest, extent);
+        }
+        loop("m", first_tile, tile_count,
+             [&](Expr tile) { body(tile, (q - first_row) * schedule_.row_tiles + tile - first_tile); });
+      });
+    };
+    if (schedule_.is_depth_outer && sums_in_chunks())
+      return emit_depth_outer(vars, each_tile);
+    each_tile([&](Expr tile, Expr) {
+      if (is_staged_)
+        stage_ = builder_.scratch("tile", accumulator_, schedule_.rows * block());
+      emit_rows(vars, tile);
     });
+  }
+
+  /// Chunk by chunk of the depth, so that a chunk of B serves all tiles of the task while it is in the cache; the sums
+  /// of all tiles lie in the stage meanwhile.
+  void emit_depth_outer(VarMap &vars, const std::function<void(const std::function<void(Expr, Expr)> &)> &each_tile) {
+    int64_t size = schedule_.rows * schedule_.cols, count = schedule_.outer_rows * schedule_.row_tiles;
+    stage_ = builder_.scratch("sums", accumulator_, size * count);
+    builder_.serial("z", number(0), number(size * count), schedule_.width, [&](Expr start) {
+      builder_.vector("v", number(schedule_.width), schedule_.width,
+                      [&](Expr lane) { builder_.store(stage_, start + lane, context().constant(0, accumulator_)); });
+    });
+    Expr column = panel_ * schedule_.cols;
+    each_chunk(vars, [&](const Sum &sum) {
+      each_tile([&](Expr tile, Expr place) {
+        place_rows(tile, [&](Expr start, int64_t height) {
+          start_ = start, height_ = height;
+          add_chunk(place * size + start * schedule_.cols, [&](Buffer *acc) { sum(acc, column); });
+        });
+      });
+    });
+    each_tile([&](Expr tile, Expr place) { emit_stage(vars, place_rows(tile, nullptr), place * size); });
   }
 
   bool is_depth() const { return schedule_.kind == Kind::kDepth; }
@@ -139,42 +168,51 @@ private:
 
   /// The rows of tile number `tile`. Its sums go through memory when the epilogue is long, so that it exists once.
   void emit_rows(const VarMap &vars, Expr tile) {
+    Expr count = place_rows(tile, [&](Expr start, int64_t height) { emit_tile(vars, start, height); });
     if (is_staged_)
-      stage_ = builder_.scratch("tile", accumulator_, schedule_.rows * block());
-    Expr count;
+      emit_stage(vars, count, number(0));
+  }
+
+  /// Results of `count` rows, whose sums begin at `first` of the stage.
+  void emit_stage(const VarMap &vars, Expr count, Expr first) {
+    builder_.serial("r", number(0), count, 1, [&](Expr row) {
+      emit_row(vars, stage_, row, first + row * block(), panel_ * block(), block(), true);
+    });
+  }
+
+  /// Finds the first row of tile number `tile`, and gives their number. `body` gets parts of a fixed height, with
+  /// their first row counted from that of the tile.
+  Expr place_rows(Expr tile, const std::function<void(Expr start, int64_t height)> &body) {
     if (auto extent = rows_.constant()) {
       int64_t tiles = (*extent + schedule_.rows - 1) / schedule_.rows;
       if (tiles == 0)
-        return;
+        return first_row_ = number(0);
       int64_t low = *extent / tiles, tall = *extent % tiles;
       first_row_ = builder_.let("row", tile * low + (tall ? min(tile, number(tall)) : number(0)));
-      count = number(low);
-      if (tall) {
-        Expr is_tall = tile < number(tall);
-        count = select(is_tall, number(low + 1), count);
-        builder_.branch(
-            is_tall, [&] { emit_tile(vars, number(0), low + 1); }, [&] { emit_tile(vars, number(0), low); });
-      } else {
-        emit_tile(vars, number(0), low);
+      if (!tall) {
+        if (body)
+          body(number(0), low);
+        return number(low);
       }
-    } else {
-      first_row_ = builder_.let("row", tile * schedule_.rows);
-      count = builder_.let("rows", min(number(schedule_.rows), rows_ - first_row_));
+      Expr is_tall = tile < number(tall);
+      if (body)
+        builder_.branch(is_tall, [&] { body(number(0), low + 1); }, [&] { body(number(0), low); });
+      return select(is_tall, number(low + 1), number(low));
+    }
+    first_row_ = builder_.let("row", tile * schedule_.rows);
+    Expr count = builder_.let("rows", min(number(schedule_.rows), rows_ - first_row_));
+    if (body)
       builder_.branch(
-          number(schedule_.rows) <= count, [&] { emit_tile(vars, number(0), schedule_.rows); },
+          number(schedule_.rows) <= count, [&] { body(number(0), schedule_.rows); },
           [&] {
             int64_t height = 1;
             while (height * 2 < schedule_.rows)
               height *= 2;
             for (; height >= 1 && schedule_.rows > 1; height /= 2)
-              builder_.branch(eq(floor_mod(floor_div(count, height), 2), number(1)), [&] {
-                emit_tile(vars, builder_.let("part", count - floor_mod(count, 2 * height)), height);
-              });
+              builder_.branch(eq(floor_mod(floor_div(count, height), 2), number(1)),
+                              [&] { body(builder_.let("part", count - floor_mod(count, 2 * height)), height); });
           });
-    }
-    if (is_staged_)
-      builder_.serial("r", number(0), count, 1,
-                      [&](Expr row) { emit_row(vars, stage_, row, row * block(), panel_ * block(), block(), true); });
+    return count;
   }
 
   /// `height` rows, `start` rows below the first of the tile.
@@ -207,36 +245,47 @@ private:
     return products > kDepthChunk + kDepthChunk / 2;
   }
 
-  /// The tile's sums lie in the stage; accumulators start at zero for each chunk of the depth and are added to them.
+  /// Adds the products of a chunk of the depth in one tile to accumulators.
+  using Sum = std::function<void(Buffer *acc, Expr column)>;
+
+  /// The tile's sums lie in the stage.
   void emit_deep_tile(VarMap &vars, Expr column) {
     int64_t size = height_ * schedule_.cols;
     Expr first = start_ * schedule_.cols;
     each_vector(size, [&](Expr at) { builder_.store(stage_, first + at, context().constant(0, accumulator_)); });
+    each_chunk(vars, [&](const Sum &sum) { add_chunk(first, [&](Buffer *acc) { sum(acc, column); }); });
+  }
+
+  /// Accumulators start at zero for each chunk, and are added to the sums at `first` of the stage.
+  void add_chunk(Expr first, const std::function<void(Buffer *)> &sum) {
+    int64_t size = height_ * schedule_.cols;
+    Buffer *acc = builder_.registers("acc", accumulator_, size);
+    clear(acc, size);
+    sum(acc);
+    each_vector(size, [&](Expr at) {
+      builder_.store(stage_, first + at, context().load(stage_, first + at) + context().load(acc, at));
+    });
+  }
+
+  /// Loops over chunks of the depth.
+  void each_chunk(VarMap &vars, const std::function<void(const Sum &)> &body) {
     size_t level = plan_.depth.size() - 1;
     int64_t products = hint_of(plan_.depth[level].extent).value_or(kDepthChunk);
     while (products < kDepthChunk / 2 && level > 0)
       products *= hint_of(plan_.depth[--level].extent).value_or(1);
-    auto chunk = [&](const std::function<void(Buffer *)> &sum) {
-      Buffer *acc = builder_.registers("acc", accumulator_, size);
-      clear(acc, size);
-      sum(acc);
-      each_vector(size, [&](Expr at) {
-        builder_.store(stage_, first + at, context().load(stage_, first + at) + context().load(acc, at));
-      });
-    };
     auto all_inner = [&] {
-      if (level + 1 < plan_.depth.size()) {
-        chunk([&](Buffer *acc) { loop_over_depth(vars, level, [&] { contract_columns(vars, acc, column, {}, {}); }); });
-        return;
-      }
+      if (level + 1 < plan_.depth.size())
+        return body([&](Buffer *acc, Expr column) {
+          loop_over_depth(vars, level, [&] { contract_columns(vars, acc, column, {}, {}); });
+        });
       Expr extent = emit(plan_.depth.back().extent);
       Expr main = extent - floor_mod(extent, number(kDepthChunk));
       if (!main.is_const(0))
         builder_.serial("c", number(0), main, kDepthChunk, [&](Expr c) {
-          chunk([&](Buffer *acc) { contract_columns(vars, acc, column, c, number(kDepthChunk)); });
+          body([&](Buffer *acc, Expr column) { contract_columns(vars, acc, column, c, number(kDepthChunk)); });
         });
       if (Expr rest = extent - main; !rest.is_const(0))
-        chunk([&](Buffer *acc) { contract_columns(vars, acc, column, main, rest); });
+        body([&](Buffer *acc, Expr column) { contract_columns(vars, acc, column, main, rest); });
     };
     if (level == 0)
       all_inner();
