@@ -5,9 +5,9 @@
 //                                                                  →
 //   %1: f32[1, 8, 4, 4] = convolution(%x, %w) {padding = [0, 0], padding_end = [1, 1], stride = [2, 2], …}
 //
-// Frameworks that pad differently at the two ends (TensorFlow's "same") reach PyTorch as such pads. A convolution leaves
-// the taps in its padding out of the sum, so that no padded copy of the input is needed; where a weight is infinite or NaN
-// it takes 0 for the product with a zero of the padding, as PyTorch's own padding does.
+// Frameworks that pad differently at the two ends (TensorFlow's "same") reach PyTorch as such pads. A convolution
+// leaves the taps in its padding out of the sum, so that no padded copy of the input is needed; where a weight is
+// infinite or NaN it takes 0 for the product with a zero of the padding, as PyTorch's own padding does.
 //
 // Requires: nothing. Leaves: no such pad in front of a convolution, unless fuel ran out; nodes that it made unused are
 // gone.
