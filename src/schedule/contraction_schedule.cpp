@@ -13,8 +13,9 @@ namespace {
 using Kind = ContractionSchedule::Kind;
 
 /// Rows up to which B, with its depth contiguous, is read as it lies: that is bound by memory, and a packed copy would
-/// not be read any faster.
-constexpr int64_t kDepthRows = 8, kDepthRowsOfWeights = 4;
+/// not be read any faster. Weights that stay in the caches (those of a time step, say) are not: there a panel is faster from
+/// the third row on, as each of its vectors is loaded once for all rows.
+constexpr int64_t kDepthRows = 8, kDepthRowsOfWeights = 4, kDepthRowsOfCachedWeights = 2;
 /// Rows of A that lie a multiple of 4 KB apart are in the same set of the first cache, which has 8 places for them and
 /// for B.
 constexpr int kSetPlaces = 6;
@@ -156,7 +157,8 @@ ContractionSchedule choose(const ContractionProblem &given, const Machine &machi
     return schedule;
   }
   bool reads_depth = problem.can_read_b && problem.b_depth_stride == 1 && problem.a_depth_stride == 1;
-  int64_t few = problem.is_packed_ahead ? kDepthRowsOfWeights : kDepthRows;
+  bool is_cached = problem.cols * problem.outer_depth * problem.depth * problem.element_bytes <= 2 * machine.l2_bytes;
+  int64_t few = !problem.is_packed_ahead ? kDepthRows : is_cached ? kDepthRowsOfCachedWeights : kDepthRowsOfWeights;
   if (problem.is_plain && reads_depth && rows <= few && problem.outer_rows == 1 && problem.depth >= 2 * lanes)
     return choose_depth(problem, machine, lanes);
 

@@ -58,6 +58,9 @@ TEST(ContractionSchedule, WeightsForOneRowAreReadAsTheyLie) {
   EXPECT_EQ(schedule.kind, Kind::kDepth);
   EXPECT_EQ(schedule.depth_width, 128);
   EXPECT_EQ(choose(linear(8, 4096, 4096), avx512()).kind, Kind::kPacked);
+  // Not by a few rows when they stay in the cache.
+  EXPECT_EQ(choose(linear(4, 4096, 4096), avx512()).kind, Kind::kDepth);
+  EXPECT_EQ(choose(linear(4, 256, 256), avx512()).kind, Kind::kPacked);
   ContractionProblem any = linear(2, 4096, 4096);
   any.has_static_rows = false;
   EXPECT_EQ(choose(any, avx512()).kind, Kind::kPacked);
