@@ -13,8 +13,8 @@ namespace {
 using Kind = ContractionSchedule::Kind;
 
 /// Rows up to which B, with its depth contiguous, is read as it lies: that is bound by memory, and a packed copy would
-/// not be read any faster. Weights that stay in the caches (those of a time step, say) are not: there a panel is faster from
-/// the third row on, as each of its vectors is loaded once for all rows.
+/// not be read any faster. Weights that stay in the caches (those of a time step, say) are not: there a panel is faster
+/// from the third row on, as each of its vectors is loaded once for all rows.
 constexpr int64_t kDepthRows = 8, kDepthRowsOfWeights = 4, kDepthRowsOfCachedWeights = 2;
 /// Rows of A that lie a multiple of 4 KB apart are in the same set of the first cache, which has 8 places for them and
 /// for B.
