@@ -26,7 +26,8 @@ constexpr int64_t kTaskFlops = 6'000'000;
 constexpr int64_t kFewestTasks = 16, kLeastTaskFlops = 300'000;
 /// Least work of one claim: some microseconds.
 constexpr int64_t kClaimFlops = 600'000;
-/// Tiles of a task that share each chunk of a panel too long for the second cache.
+constexpr int64_t kFirstCacheBytes = 32 << 10;
+/// Tiles of a task that share each chunk of a long panel.
 constexpr int64_t kTilesOfChunk = 16;
 /// Bytes of B that a task of a memory-bound contraction reads, likewise.
 constexpr int64_t kTaskBytes = 256 << 10;
@@ -84,12 +85,11 @@ void choose_tasks(ContractionSchedule &schedule, const ContractionProblem &probl
   int64_t most = std::max<int64_t>(1, machine.l2_bytes / 2 / row_bytes / schedule.rows);
   int64_t flops = tile_flops * tiles * panels * problem.outer_rows * problem.batches;
   int64_t task = std::clamp(flops / kFewestTasks, kLeastTaskFlops, kTaskFlops);
-  // A panel that does not stay in the second cache would come from the third for each tile: tiles then take turns at
-  // each chunk of the depth, and the more there are, the more often the chunk is used.
+  // Tiles take turns at each chunk of a depth whose panel is longer than the first cache: the chunk stays there for all
+  // of them, while the panel would come from the second cache, or the third, once a tile.
   int64_t panel_bytes = depth * schedule.cols * problem.element_bytes;
   schedule.is_depth_outer = schedule.kind == Kind::kPacked && problem.is_plain && problem.accumulator_bytes == 4 &&
-                            !problem.is_bfloat16 && tiles * problem.outer_rows > 1 &&
-                            panel_bytes > machine.l2_bytes / 2;
+                            !problem.is_bfloat16 && tiles * problem.outer_rows > 1 && panel_bytes > kFirstCacheBytes;
   int64_t wanted = std::max<int64_t>(1, std::min(task / tile_flops, std::max<int64_t>(most, 4)));
   if (schedule.is_depth_outer)
     wanted = std::max(wanted, kTilesOfChunk);

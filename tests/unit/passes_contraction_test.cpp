@@ -404,19 +404,18 @@ TEST(Contraction, ConvolutionsPaddedAtOneEnd) {
 
 TEST(Contraction, TilesTakeTurnsAtLongPanels) {
   Machine machine;
-  machine.l2_bytes = 16 << 10;
   auto takes_turns = [&](const std::string &text, const std::vector<int64_t> &symbols) {
     EXPECT_NE(check(text, symbols, machine).find("depth_outer = 1"), std::string::npos);
   };
-  takes_turns(linear("f32", 40, 40, 700, true), {});
+  takes_turns(linear("f32", 40, 40, 1400, true), {});
   for (int64_t s : {1, 13, 40})
-    takes_turns(R"(graph @main(%x: f32[s0, 700], %w: f32[700, 40] static) symbols(s0 in [1, 1000) hint 64) {
+    takes_turns(R"(graph @main(%x: f32[s0, 1400], %w: f32[1400, 40] static) symbols(s0 in [1, 1000) hint 64) {
       %0: f32[s0, 40] = matmul(%x, %w)
       %1: f32[s0, 40] = relu(%0)
       return %1
     })",
                 {s});
-  takes_turns(convolve({{1, 64, 7, 7}, {20, 64, 3, 3}, {1, 1}, {1, 1}, {1, 1}}, true), {});
+  takes_turns(convolve({{1, 160, 7, 7}, {20, 160, 3, 3}, {1, 1}, {1, 1}, {1, 1}}, true), {});
 }
 
 TEST(Contraction, ConvolutionOfSymbolicSize) {

@@ -81,17 +81,14 @@ TEST(ContractionSchedule, SixteenRegistersHoldNoTileOfFourteenRows) {
   EXPECT_EQ(schedule.cols, 16);
 }
 
-TEST(ContractionSchedule, TilesTakeTurnsAtPanelsLongerThanTheSecondCache) {
-  Machine machine;
-  machine.l2_bytes = 512 << 10;
+TEST(ContractionSchedule, TilesTakeTurnsAtPanelsLongerThanTheFirstCache) {
   ContractionProblem problem = linear(7, 512, 512);
   problem.outer_rows = 7, problem.outer_depth = 9;
-  ContractionSchedule schedule = choose(problem, machine);
+  ContractionSchedule schedule = choose(problem, Machine{});
   EXPECT_TRUE(schedule.is_depth_outer);
   EXPECT_EQ(schedule.outer_rows, 7);
   EXPECT_EQ(schedule.prefetch, kDepthChunk * schedule.cols);
-  problem.outer_depth = 1;
-  EXPECT_FALSE(choose(problem, machine).is_depth_outer);
+  EXPECT_FALSE(choose(linear(49, 512, 256), Machine{}).is_depth_outer);
 }
 
 } // namespace
