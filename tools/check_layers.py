@@ -56,6 +56,7 @@ FACES_TORCH = (
     "executable.py",
     "export.py",
     "extern.py",
+    "graph_breaks.py",
     "importer.py",
     "inductor.py",
     "output_code.py",

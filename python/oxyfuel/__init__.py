@@ -18,6 +18,7 @@ _HOMES = {
     "explain": "oxyfuel.explanation",
     "invalidate": "oxyfuel.weights",
     "recompiles": "oxyfuel.recompilation",
+    "verify": "oxyfuel.verification",
 }
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "explain",
     "invalidate",
     "recompiles",
+    "verify",
 ]
 
 

@@ -7,6 +7,7 @@ imported (importer.py), compiled, and kept in AOTAutograd's cache with our own s
 import contextlib
 import functools
 import hashlib
+import itertools
 import logging
 import os
 import traceback
@@ -43,7 +44,13 @@ def backend(
     mode: str | None = None,
 ) -> Callable[..., Any]:
     """Compiles one Dynamo graph; see oxyfuel.options for `options` and `mode`."""
-    settings = make_settings(options, mode)
+    return compile_dynamo_graph(module, example_inputs, make_settings(options, mode), compile_graph)
+
+
+def compile_dynamo_graph(
+    module: fx.GraphModule, example_inputs: Sequence[Any], settings: Settings, compile_aten: Callable[..., OutputCode]
+) -> Callable[..., Any]:
+    """Makes ATen graphs of a Dynamo graph, each of which `compile_aten` compiles as `compile_graph` does."""
     watch_optimizers()
     if settings.perf_map:
         _C.write_perf_map()
@@ -66,7 +73,7 @@ def backend(
         )
 
         def compiler(kind: str) -> SerializableAOTDispatchCompiler:
-            compile_kind = functools.partial(compile_graph, settings=settings, kind=kind, static=static)
+            compile_kind = functools.partial(compile_aten, settings=settings, kind=kind, static=static)
             return SerializableAOTDispatchCompiler(OutputCode, compile_kind)
 
         # Made anew for each graph: AotAutograd wraps the compilers that it is given each time that it is called.
@@ -112,7 +119,8 @@ def compile_native(
         imported = Importer(
             module, examples, static=lambda p: p in positions, refused=settings.extern, declined=declined
         ).run()
-        program, details = _C.compile(imported.graph, compile_settings(settings, imported))
+        dump = stage_folder(settings.dump)
+        program, details = _C.compile(imported.graph, compile_settings(settings, imported, dump))
         if program is None:
             if declined.keys() >= set(details["operations"]):
                 raise _C.UnsupportedError(details["reason"])
@@ -128,6 +136,7 @@ def compile_native(
         contraction_flops=details["contraction_flops"],
         kernels_generated=details["kernels_generated"],
         kernels_cached=details["kernels_cached"],
+        dump=dump,
     )
     return CompiledGraph(
         program=program,
@@ -141,17 +150,32 @@ def compile_native(
     )
 
 
-def compile_settings(settings: Settings, imported: Imported) -> Any:
+def stage_folder(parent: str) -> str:
+    """A folder of its own for the stages of each graph: graph_0, graph_1, … below `parent`."""
+    if not parent:
+        return ""
+    for number in itertools.count():
+        folder = Path(parent, f"graph_{number}")
+        try:
+            folder.mkdir(parents=True)
+            return str(folder)
+        except FileExistsError:
+            if not Path(parent).is_dir():
+                raise
+    raise AssertionError
+
+
+def compile_settings(settings: Settings, imported: Imported, dump: str) -> Any:
     native = _C.CompileSettings()
     native.target = settings.target
     native.threads = settings.compile_threads or len(os.sched_getaffinity(0))
     native.verify = settings.verify
     native.scalar = settings.scalar
-    native.dump_directory = settings.dump
+    native.dump_directory = dump
     native.cache_directory = cache_directory(settings)
     passes = _C.PassOptions()
     passes.verify = settings.verify
-    passes.dump_directory = settings.dump
+    passes.dump_directory = dump
     passes.fuel = settings.fuel
     passes.round_trip = settings.round_trip
     passes.fusion = settings.fusion

@@ -22,6 +22,9 @@ from oxyfuel.symbols import SymbolTable, expression_of
 
 aten = torch.ops.aten
 
+Operator = torch._ops.OpOverload
+"""One overload, such as aten.add.Tensor."""
+
 DTYPES = {
     torch.bool: _C.DType.bool,
     torch.uint8: _C.DType.u8,

@@ -63,7 +63,7 @@ OPTIONS = {
         Option("round_trip", False, "print and parse both IRs after each pass; a text that changes is a bug"),
         Option("fusion", True, "share kernels between operators; off: each operator has one of its own"),
         Option("scalar", False, "kernels without vectors"),
-        Option("dump", "", "folder to write each stage of a compile to"),
+        Option("dump", "", "folder to write each stage of a compile to, a folder a graph; compiles afresh"),
         Option("skip", (), "passes to leave out"),
         Option("fuel", 2**63 - 1, "rewrites that passes may do, to bisect a wrong one"),
         Option("cache", True, "keep compiled programs and kernels on disk"),
@@ -113,6 +113,8 @@ def make_settings(
         if name not in OPTIONS:
             raise ValueError(f"oxyfuel: unknown option\n  found  {name!r}{_nearest(name, (*OPTIONS, *others))}")
         values[name] = OPTIONS[name].check(value)
+    if values["dump"]:
+        values["cache"] = False  # what comes from a cache has no stages
     return Settings(values, mode)
 
 

@@ -1,6 +1,7 @@
 """Compiled graphs as AOTAutograd keeps them: in its caches as bytes, in the process as executables."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -40,7 +41,7 @@ class CompiledGraph(OutputCode):
             self.outputs,
             [call.specification() for call in self.externs],
         )
-        publish(self.report)
+        publish(self.report, self)
         watch(self)
 
     def __call__(self, inputs: Any) -> Any:
@@ -73,7 +74,7 @@ class EagerGraph(OutputCode):
 
     def __post_init__(self) -> None:
         self._boxed_call = True
-        publish(self.report)
+        publish(self.report, self)
 
     def __call__(self, inputs: Any) -> Any:
         arguments = list(inputs)
@@ -82,6 +83,27 @@ class EagerGraph(OutputCode):
 
     def prepare_for_serialization(self) -> None:
         raise BypassAOTAutogradCache("the graph runs in PyTorch")
+
+    def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
+        pass
+
+    def set_triton_bundle(self, triton_bundle: Any) -> None:
+        pass
+
+
+@dataclasses.dataclass
+class WatchedGraph(OutputCode):
+    """Another one, for one process: `before_call` sees the inputs of each call first."""
+
+    graph: OutputCode
+    before_call: Callable[[list[Any]], None]
+
+    def __post_init__(self) -> None:
+        self._boxed_call = True
+
+    def __call__(self, inputs: Any) -> Any:
+        self.before_call(list(inputs))
+        return self.graph(inputs)
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What each compile was like: read by `oxyfuel.explain` and `oxyfuel run`."""
+"""What each compile was like: told to whoever collects, such as `oxyfuel.explain` and `oxyfuel run`."""
 
 import contextlib
 import dataclasses
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclasses.dataclass
 class GraphReport:
-    """One compiled graph."""
+    """One compiled graph. Kept with the program in caches."""
 
     kind: str
     """`inference`, `forward` or `backward`."""
@@ -19,13 +19,17 @@ class GraphReport:
     declined: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     """Operators that run in PyTorch: (operator, why, where)."""
     kernels: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """One a step that runs a kernel: KernelInfo of src/driver/compile.h."""
     remarks: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    """Why a pass declined, or what it decided: (pass, where, what)."""
     seconds: list[tuple[str, float]] = dataclasses.field(default_factory=list)
     contraction_flops: float = 0.0
     kernels_generated: int = 0
     kernels_cached: int = 0
     fallback: str = ""
     """Why the whole graph runs in PyTorch; empty when it does not."""
+    dump: str = ""
+    """The folder that has its stages; empty when they were not asked for."""
 
     @property
     def native_share(self) -> float:
@@ -34,12 +38,22 @@ class GraphReport:
             return 0.0 if self.fallback else 1.0
         return 1.0 - len(self.declined) / self.operators
 
+    def lines(self) -> Iterator[str]:
+        """What runs in PyTorch, and why, in words."""
+        if self.fallback:
+            yield f"runs in PyTorch: {self.fallback}"
+        for (target, reason), count in Counter((t, r) for t, r, _ in self.declined).items():
+            where = next(w for t, r, w in self.declined if (t, r) == (target, reason))
+            yield f"{target} runs in PyTorch ({count}x, first at {where or 'unknown'}): {reason}"
+
 
 @dataclasses.dataclass
-class Explanation:
-    """The graphs that one run compiled."""
+class Collected:
+    """The graphs that were compiled, or taken from a cache, while somebody collected."""
 
     graphs: list[GraphReport] = dataclasses.field(default_factory=list)
+    programs: list[Any] = dataclasses.field(default_factory=list)
+    """The CompiledGraph or EagerGraph of each."""
 
     def __str__(self) -> str:
         lines: list[str] = []
@@ -48,41 +62,32 @@ class Explanation:
                 f"graph {number} ({graph.kind}): {graph.operators} operators, {len(graph.kernels)} kernels, "
                 f"{graph.native_share:.0%} native"
             )
-            if graph.fallback:
-                lines.append(f"  runs in PyTorch: {graph.fallback}")
-            for (target, reason), count in Counter((t, r) for t, r, _ in graph.declined).items():
-                where = next(w for t, r, w in graph.declined if (t, r) == (target, reason))
-                lines.append(f"  {target} runs in PyTorch ({count}x, first at {where or 'unknown'}): {reason}")
-            for kernel in graph.kernels:
-                places = ", ".join(kernel["locations"][:3])
-                lines.append(
-                    f"  kernel {kernel['name']}: {', '.join(kernel['fused'])}" + (f"  at {places}" if places else "")
-                )
-            lines += [f"  {where}: {text} ({pass_name})" for pass_name, where, text in graph.remarks]
-            if graph.seconds:
-                lines.append("  " + ", ".join(f"{stage} {time * 1e3:.0f} ms" for stage, time in graph.seconds))
+            lines += [f"  {line}" for line in graph.lines()]
+            lines += [f"  kernel {kernel['name']}: {', '.join(kernel['fused'])}" for kernel in graph.kernels]
         return "\n".join(lines) or "nothing was compiled"
 
 
-_listeners: list[Explanation] = []
+_listeners: list[Collected] = []
 _lock = threading.Lock()
 
 
-def publish(report: GraphReport) -> None:
+def publish(report: GraphReport, program: Any) -> None:
     """Tells whoever collects."""
     with _lock:
         for listener in _listeners:
             listener.graphs.append(report)
+            listener.programs.append(program)
 
 
 @contextlib.contextmanager
-def collect() -> Iterator[Explanation]:
-    """The reports of all graphs that are compiled, or taken from the cache, meanwhile."""
-    explanation = Explanation()
+def collect() -> Iterator[Collected]:
+    """The reports of all graphs that are compiled, or taken from a cache, meanwhile."""
+    collected = Collected()
     with _lock:
-        _listeners.append(explanation)
+        _listeners.append(collected)
     try:
-        yield explanation
+        yield collected
     finally:
         with _lock:
-            _listeners.remove(explanation)
+            # Not `remove`: equal ones are not the same one.
+            _listeners[:] = [listener for listener in _listeners if listener is not collected]

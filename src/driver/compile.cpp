@@ -7,6 +7,7 @@
 #include "driver/kernels.h"
 #include "driver/pipeline.h"
 #include "driver/plan_builder.h"
+#include "passes/pass_manager.h"
 #include "runtime/program_file.h"
 #include "support/cpu.h"
 
@@ -56,6 +57,7 @@ CompiledProgram compile(graph::Graph &graph, const CompileSettings &settings) {
   PassContext passes(options);
   StageTimer timer(report);
 
+  PassManager::dump(graph, "imported", passes);
   run_graph_pipeline(graph, passes);
   timer.stage("graph passes");
   KernelSet kernels;

@@ -40,8 +40,9 @@ struct KernelInfo {
   std::vector<std::string> fused;     ///< operators, in order
   std::vector<std::string> locations; ///< places in the user's program
   std::string schedule;
-  double flops = 0, bytes = 0; ///< at the hints of the symbols; all of a group's at the kernel that does its work
+  double flops = 0, bytes = 0; ///< of one call of the program, at the hints of the symbols
   int step = 0;                ///< in the plan
+  int kernel = 0;              ///< the number of its code, kernel_<n> in dumps: equal kernels share one
 };
 
 /// What a compile was like.

@@ -324,6 +324,7 @@ void PlanBuilder::emit_group(const graph::Node &node) {
   for (const Temporary &temporary : lowered.temporaries)
     temporaries.push_back(add_buffer(temporary.is_bound ? PlanBuffer::Kind::kBound : PlanBuffer::Kind::kArena,
                                      temporary.dtype, 0, temporary.elements));
+  std::vector<Work> work = work_of_calls(node, lowered);
   std::map<int, int> numbers;
   const KernelCall *main_call = main_call_of(lowered);
   bool is_before_main = true;
@@ -368,61 +369,35 @@ void PlanBuilder::emit_group(const graph::Node &node) {
       plan_.bind_steps.push_back(std::move(step));
       continue;
     }
-    name_step(node, step, lowered, &call == main_call ? "" : is_before_main ? "_prepare" : "_finish");
+    report_step(node, step, lowered.schedule, work[&call - lowered.calls.data()],
+                &call == main_call ? "" : is_before_main ? "_prepare" : "_finish");
     is_before_main = is_before_main && &call != main_call;
     plan_.steps.push_back(std::move(step));
   }
 }
 
-void PlanBuilder::name_step(const graph::Node &group, Step &step, const LoweredGroup &lowered, const char *part) {
+void PlanBuilder::report_step(const graph::Node &group, Step &step, const std::string &schedule, const Work &work, const char *part) {
   KernelInfo info;
   info.step = static_cast<int>(plan_.steps.size());
-  info.schedule = lowered.schedule;
-  const graph::Graph &region = region_of(group);
-  auto hint = [](Expr e) { return static_cast<double>(hint_of(e).value_or(1)); };
-  auto bytes = [&](const graph::Type &type) {
-    double n = static_cast<double>(size_of(type.dtype));
-    for (Expr extent : type.shape)
-      n *= hint(extent);
-    return n;
-  };
-  double contraction_flops = 0;
-  for (const auto &node : region.nodes()) {
+  info.kernel = step.index;
+  info.schedule = schedule;
+  for (const auto &node : region_of(group).nodes()) {
     if (node->op->kind == OpKind::kView || node->operands.empty())
       continue;
     info.fused.emplace_back(node->op->name);
     const std::string &place = node->location.place;
     if (!place.empty() && std::find(info.locations.begin(), info.locations.end(), place) == info.locations.end())
       info.locations.push_back(place);
-    double elements = bytes(node->result()->type) / static_cast<double>(size_of(node->result()->type.dtype));
-    if (node->op->name == "matmul") {
-      const graph::Type &a = node->operands[0]->type;
-      contraction_flops += 2 * elements * hint(a.shape.back());
-    } else if (node->op->name == "convolution") {
-      const graph::Type &w = node->operands[1]->type;
-      double taps = 1;
-      for (int i = 1; i < w.rank(); ++i)
-        taps *= hint(w.shape[i]);
-      contraction_flops += 2 * elements * taps;
-    } else {
-      info.flops += elements * node->op->cost;
-    }
   }
-  for (const graph::Value *operand : group.operands)
-    info.bytes += bytes(operand->type);
-  for (const auto &result : group.results)
-    info.bytes += bytes(result->type);
-  info.flops += contraction_flops;
-  const double repetitions = *part ? 0 : repetitions_;
-  info.flops *= repetitions;
-  info.bytes *= repetitions;
-  report_.contraction_flops += contraction_flops * repetitions;
-  std::string name;
+  info.flops = repetitions_ * work.flops;
+  info.bytes = repetitions_ * work.bytes;
+  report_.contraction_flops += repetitions_ * work.contractions;
   for (size_t i = 0; i < info.fused.size() && i < 4; ++i)
-    name += (i ? "_" : "") + info.fused[i];
+    info.name += (i ? "_" : "") + info.fused[i];
   if (info.fused.size() > 4)
-    name += "_and_" + std::to_string(info.fused.size() - 4);
-  info.name = step.name = name + part;
+    info.name += "_and_" + std::to_string(info.fused.size() - 4);
+  info.name += part;
+  step.name = info.name;
   step.location = first_location(group);
   report_.kernels.push_back(std::move(info));
 }

@@ -7,6 +7,7 @@
 
 #include "driver/compile.h"
 #include "driver/kernels.h"
+#include "driver/work.h"
 #include "ir/graph/graph.h"
 #include "passes/graph/strided.h"
 #include "passes/lower/lower.h"
@@ -53,8 +54,9 @@ private:
   void emit_mutations();
   void describe_outputs();
   void make_sizes_kernel();
-  /// `part` is "" for the kernel that does the work of the group, whose flops and bytes are counted there.
-  void name_step(const graph::Node &group, runtime::Step &step, const LoweredGroup &lowered, const char *part);
+  /// Names the step and describes it; `part` is "" for the kernel that does the work of its group.
+  void report_step(const graph::Node &group, runtime::Step &step, const std::string &schedule, const Work &work,
+                   const char *part);
   void mark_aliasing(loop::Kernel &kernel, const std::vector<int> &buffers);
 
   graph::Graph &graph_;

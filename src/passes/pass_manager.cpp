@@ -35,14 +35,14 @@ std::string_view pass_name(std::string function) {
 std::string dump_prefix(const graph::Graph &) { return ""; }
 std::string dump_prefix(const loop::Kernel &kernel) { return kernel.name + "."; }
 
-void dump(const std::string &prefix, const std::string &text, std::string_view pass, PassContext &context) {
+void write_dump(const std::string &prefix, const std::string &text, std::string_view stage, PassContext &context) {
   std::string number = std::to_string(context.dumps++);
   if (number.size() < 2)
     number.insert(0, "0");
   std::filesystem::path folder(context.options.dump_directory);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  std::filesystem::path file = folder / (prefix + number + "-" + std::string(pass) + ".oxir");
+  std::filesystem::path file = folder / (prefix + number + "-" + std::string(stage) + ".oxir");
   std::ofstream out(file);
   out << text;
   if (!out.flush())
@@ -87,7 +87,7 @@ bool run_passes(Program &program, std::span<const Pass<Program>> passes, PassCon
       blame(pass.name, [&] { check_round_trip(program); });
     std::string now = keep_text || (changed && !context.options.dump_directory.empty()) ? print(program) : "";
     if (changed && !context.options.dump_directory.empty())
-      dump(dump_prefix(program), now, pass.name, context);
+      write_dump(dump_prefix(program), now, pass.name, context);
     if (context.options.verify) {
       blame(pass.name, [&] {
         verify(program);
@@ -161,6 +161,11 @@ bool PassManager::run(graph::Graph &graph, std::span<const GraphPass> passes, Pa
 }
 bool PassManager::run(loop::Kernel &kernel, std::span<const LoopPass> passes, PassContext &context) {
   return run_passes<loop::Kernel>(kernel, passes, context);
+}
+
+void PassManager::dump(const graph::Graph &graph, std::string_view stage, PassContext &context) {
+  if (!context.options.dump_directory.empty())
+    write_dump("", graph::print(graph), stage, context);
 }
 
 std::span<const GraphPass> graph_passes() {

@@ -29,6 +29,8 @@ public:
   /// dumped, if asked for, as `NN-pass.oxir`; kernels as `kernel.NN-pass.oxir`.
   static bool run(graph::Graph &graph, std::span<const GraphPass> passes, PassContext &context);
   static bool run(loop::Kernel &kernel, std::span<const LoopPass> passes, PassContext &context);
+  /// Dumps a graph that no pass has made, if dumps are asked for, as `NN-stage.oxir`.
+  static void dump(const graph::Graph &graph, std::string_view stage, PassContext &context);
 };
 
 /// The passes of passes.def.

@@ -37,6 +37,56 @@ OutputRecipe to_recipe(nb::handle item) {
   return recipe;
 }
 
+const char *kind_name(runtime::Buffer::Kind kind) {
+  using Kind = runtime::Buffer::Kind;
+  switch (kind) {
+  case Kind::kArgument: return "argument";
+  case Kind::kOutput: return "output";
+  case Kind::kArena: return "arena";
+  case Kind::kBound: return "prepared weight";
+  case Kind::kConstant: return "constant";
+  case Kind::kExtern: return "extern result";
+  case Kind::kDynamic: return "dynamic";
+  }
+  return "";
+}
+
+const char *kind_name(runtime::Step::Kind kind) {
+  using Kind = runtime::Step::Kind;
+  switch (kind) {
+  case Kind::kKernel: return "kernel";
+  case Kind::kExtern: return "extern";
+  case Kind::kSizes: return "sizes";
+  case Kind::kLoop: return "loop";
+  case Kind::kBranch: return "branch";
+  case Kind::kWhile: return "while";
+  case Kind::kCopy: return "copy";
+  }
+  return "";
+}
+
+nb::list steps(Executable &self) {
+  nb::list result;
+  for (const runtime::Step &step : self.program().plan().steps)
+    result.append(nb::make_tuple(kind_name(step.kind), step.name));
+  return result;
+}
+
+nb::tuple memory_map(Executable &self) {
+  const runtime::Plan &plan = self.program().plan();
+  const runtime::Program::MemoryMap map = self.program().memory_map();
+  nb::list buffers;
+  for (const auto &[index, bytes, offset] : map.buffers) {
+    const runtime::Buffer &buffer = plan.buffers[index];
+    const bool has_step =
+        buffer.kind != runtime::Buffer::Kind::kBound && buffer.first_step < static_cast<int32_t>(plan.steps.size());
+    buffers.append(nb::make_tuple(kind_name(buffer.kind), has_step ? plan.steps[buffer.first_step].name : "",
+                                  std::string(name_of(buffer.dtype)), bytes, offset, buffer.first_step,
+                                  buffer.last_step));
+  }
+  return nb::make_tuple(map.arena_bytes, buffers);
+}
+
 void make_executable(Executable *self, nb::bytes program, int32_t argument_count, std::vector<int32_t> positions,
                      nb::list constants, nb::list outputs, nb::list externs) {
   Signature signature;
@@ -71,6 +121,9 @@ void bind_executable(nb::module_ &module) {
       .def("step_times", &Executable::step_times,
            "(kind, name, location, runs, nanoseconds, begin, end) of each step over the calls that were recorded.")
       .def("forget_step_times", &Executable::forget_step_times)
+      .def("memory_map", memory_map,
+           "(bytes of the arena, buffers) at the sizes that were met last; a buffer: (kind, name, dtype, bytes, offset in "
+           "the arena or -1, first step, last step).")
       .def("invalidate", [](Executable &self) { self.program().invalidate(); })
       .def("trim", [](Executable &self) { self.program().trim(); })
       .def_prop_ro("bind_count", [](Executable &self) { return self.program().bind_count(); })

@@ -23,6 +23,7 @@ nb::dict to_dict(const CompileReport &report) {
     item["flops"] = kernel.flops;
     item["bytes"] = kernel.bytes;
     item["step"] = kernel.step;
+    item["kernel"] = kernel.kernel;
     kernels.append(item);
   }
   for (const Remark &remark : report.remarks)

@@ -103,6 +103,11 @@ OxyfuelStatus LayoutCache::find(const std::vector<int64_t> &symbols, std::shared
   return kOxyfuelOk;
 }
 
+std::shared_ptr<const Layout> LayoutCache::latest() {
+  std::lock_guard lock(mutex);
+  return layouts_.empty() ? nullptr : layouts_.front();
+}
+
 std::unique_ptr<Frame> FramePool::take() {
   {
     std::lock_guard lock(mutex);

@@ -49,6 +49,8 @@ class LayoutCache {
 public:
   explicit LayoutCache(const Tables &tables) : tables_(tables) {}
   OxyfuelStatus find(const std::vector<int64_t> &symbols, std::shared_ptr<const Layout> &layout, std::string *message);
+  /// The one used last; null before the first call.
+  std::shared_ptr<const Layout> latest();
   std::mutex mutex;
 
 private:

@@ -140,6 +140,21 @@ void Program::set_binding_limit(int limit) { implementation_->bindings.set_limit
 Program::Memory Program::memory() const {
   return {implementation_->frames.held_bytes(), implementation_->bindings.held_bytes()};
 }
+Program::MemoryMap Program::memory_map() const {
+  MemoryMap map;
+  const std::shared_ptr<const Layout> layout = implementation_->layouts.latest();
+  if (!layout)
+    return map;
+  const Tables &tables = *implementation_->tables;
+  map.arena_bytes = layout->arena_bytes;
+  std::vector<int64_t> offsets(tables.plan.buffers.size(), -1);
+  for (size_t i = 0; i < tables.arena_buffers.size(); ++i)
+    offsets[tables.arena_buffers[i]] = layout->arena_offsets[i];
+  for (size_t i = 0; i < offsets.size(); ++i)
+    if (const Buffer &buffer = tables.plan.buffers[i]; buffer.bytes != kNoSlot)
+      map.buffers.push_back({static_cast<int32_t>(i), layout->slots[buffer.bytes], offsets[i]});
+  return map;
+}
 void Program::trim() { implementation_->frames.clear(); }
 uint64_t Program::bind_count() const { return implementation_->bindings.bind_count(); }
 

@@ -116,6 +116,18 @@ public:
   /// Gives idle arenas back to the system.
   void trim();
 
+  /// Where buffers lie at the sizes that were met last, for `explain`; empty before the first call.
+  struct PlannedBuffer {
+    int32_t buffer = 0; ///< index into Plan::buffers
+    int64_t bytes = 0;
+    int64_t offset = -1; ///< in the arena; -1 for buffers outside of it
+  };
+  struct MemoryMap {
+    int64_t arena_bytes = 0;
+    std::vector<PlannedBuffer> buffers; ///< those whose sizes are known
+  };
+  MemoryMap memory_map() const;
+
   /// Times that bind steps ran, for tests and `explain`.
   uint64_t bind_count() const;
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from oxyfuel.reports import Explanation, collect
+from oxyfuel.reports import Collected, collect
 
 
 def same(found: Any, wanted: Any, *, strides: bool = True, **tolerance: Any) -> None:
@@ -28,7 +28,7 @@ def same(found: Any, wanted: Any, *, strides: bool = True, **tolerance: Any) -> 
 
 def run_both(
     function: Callable[..., Any], *arguments: Any, options: dict[str, Any] | None = None, **keywords: Any
-) -> tuple[Any, Any, Explanation]:
+) -> tuple[Any, Any, Collected]:
     """Results and arguments afterwards, compiled and in eager; and what was compiled."""
     ours, eagers = copy.deepcopy(arguments), copy.deepcopy(arguments)
     model = copy.deepcopy(function) if isinstance(function, torch.nn.Module) else function
@@ -38,7 +38,7 @@ def run_both(
     return (found, ours), (function(*eagers), eagers), explanation
 
 
-def check(function: Callable[..., Any], *arguments: Any, native: bool = True, **keywords: Any) -> Explanation:
+def check(function: Callable[..., Any], *arguments: Any, native: bool = True, **keywords: Any) -> Collected:
     """Compiled gives what eager gives and leaves arguments as eager does; with `native`, PyTorch runs none of it."""
     tolerance = {key: keywords.pop(key) for key in ("atol", "rtol") if key in keywords}
     strides = keywords.pop("strides", True)

@@ -94,16 +94,6 @@ def test_dtypes_recompile():
         same(f(x), x * 2 + 1)
 
 
-def test_explain_names_kernels_and_what_runs_in_pytorch():
-    def f(x):
-        return torch.linalg.qr(torch.tanh(x))[1] + 1
-
-    text = str(oxyfuel.explain(f)(torch.randn(4, 4)))
-    assert "aten.linalg_qr.default runs in PyTorch (1x, first at test_backend.py:" in text
-    assert "it has no rule" in text
-    assert "tanh" in text
-
-
 def test_an_operator_can_be_sent_to_pytorch():
     explanation = check(
         lambda x: torch.tanh(x) + 1, torch.randn(3, 4), native=False, options={"extern": ["aten.tanh.default"]}

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import oxyfuel
-from oxyfuel.cli import bench, cache, doctor, profile, run
+from oxyfuel.cli import bench, cache, doctor, explain, profile, reduce, run, verify
 from oxyfuel.cli.console import CommandError, ExitCode, errors
 
 app = typer.Typer(
@@ -23,6 +23,9 @@ app = typer.Typer(
 )
 
 app.command()(run.run)
+app.command()(explain.explain)
+app.command()(verify.verify)
+app.command()(reduce.reduce)
 # What follows the script is the script's.
 app.command(context_settings={"allow_interspersed_args": False})(profile.profile)
 app.command()(bench.bench)

@@ -18,6 +18,8 @@ constexpr int kRepeatCost = 2; // additions that several groups may each spend r
 constexpr int kBroadcastCost =
     6; // additions that may be repeated for each element that a smaller value is broadcast to
 constexpr size_t kLargestGroup = 200;
+constexpr const char *kRepeats = "computing it where it is read would repeat much work";
+constexpr const char *kOtherLoops = "its loops are not those of the kernel that reads it";
 constexpr int kMostSearched = 4000; // nodes that a search for a cycle visits before it gives up and says yes
 
 bool is_loop_node(const Node &node) {
@@ -159,7 +161,24 @@ private:
         add_root(group, node->result());
         return;
       }
+    if (groups.empty())
+      explain_reader(*node, uses);
+    else
+      pass_.remark(*node, std::string("has a kernel of its own: ") + refusal_);
     start(node);
+  }
+
+  /// Says which reader keeps the node out of its kernel; a result that nobody else reads needs no reason.
+  void explain_reader(const Node &node, const Uses &uses) {
+    if (!uses.nodes.empty())
+      pass_.remark(node, std::string("its result goes through memory: ") + std::string(uses.nodes[0]->op->name) +
+                             " reads memory");
+  }
+
+  /// Declines, and keeps the reason for a remark.
+  bool refuse(const char *reason) {
+    refusal_ = reason;
+    return false;
   }
 
   bool is_cheap_to_repeat(const Node &node) {
@@ -210,18 +229,25 @@ private:
 
   /// Whether `group` with `node` still runs as one pass, with the node's value as one more result if `as_root`.
   bool can_join(FusionGroup *group, Node *node, bool as_root) {
-    if (group->nodes.size() >= kLargestGroup || !pass_.spend_fuel())
-      return false;
-    if (group->kind == "contraction")
-      return !as_root && node->op->kind != OpKind::kReduction && joins_epilogue(group, node);
+    if (group->nodes.size() >= kLargestGroup)
+      return refuse("the kernel that reads it is as large as they get");
+    if (!pass_.spend_fuel())
+      return refuse("no fuel is left");
+    if (group->kind == "contraction") {
+      if (as_root)
+        return refuse("it is also needed elsewhere, and the contraction that reads it has one result");
+      if (node->op->kind == OpKind::kReduction)
+        return refuse("it folds axes, and the contraction that reads it has no loops for that");
+      return !repeats_epilogue_work(group, node) || refuse(kRepeats);
+    }
     if (group->kind != "loops")
-      return false;
+      return refuse("its reader reads memory");
     bool is_reduction = node->op->kind == OpKind::kReduction;
     bool folds = is_reduction || has_reduction(*group);
     if (!as_root && !is_reduction && !repeats_work(group, node))
       return true;
     if (!as_root && !is_reduction)
-      return false;
+      return refuse(kRepeats);
     std::vector<const Node *> nodes(group->nodes.begin(), group->nodes.end());
     nodes.push_back(node);
     std::vector<const Value *> roots(group->roots.begin(), group->roots.end());
@@ -230,11 +256,12 @@ private:
     ExprContext &context = graph_.context();
     std::optional<LoopDomain> domain = find_domain(context, nodes, roots);
     if (!domain || domain->rank() == 0)
-      return false;
+      return refuse(kOtherLoops);
     for (const Value *root : roots)
       if (!place(*domain, context, root->type.shape))
-        return false;
-    return !folds || reads_reductions_in_place(*domain, nodes, roots);
+        return refuse(kOtherLoops);
+    return !folds || reads_reductions_in_place(*domain, nodes, roots) ||
+           refuse("a folded value is read at other places than its own");
   }
 
   /// Whether computing `node` where the group reads it repeats much work: the group's domain is larger than its value.
@@ -254,7 +281,6 @@ private:
     return chain_cost(node->result(), 0, seen) > kBroadcastCost;
   }
 
-  bool joins_epilogue(FusionGroup *group, Node *node) { return !repeats_epilogue_work(group, node); }
   bool repeats_epilogue_work(FusionGroup *group, Node *node) {
     int64_t own = elements(node->result()->type.shape);
     if (elements(group->roots[0]->type.shape) <= own)
@@ -290,10 +316,10 @@ private:
     while (!stack.empty()) {
       Node *node = stack.back();
       stack.pop_back();
-      if (group_of(node) == group)
+      if (group_of(node) == group || ++searched > kMostSearched) {
+        refusal_ = "each of two kernels would wait for the other";
         return true;
-      if (++searched > kMostSearched)
-        return true;
+      }
       FusionGroup *own = group_of(node);
       if (own && seen.insert(own).second) {
         // All of a group runs at once: its other members' users follow too.
@@ -320,6 +346,14 @@ private:
         return;
       }
       pass_.remark(*node, "its readers are not element by element: its result goes through memory");
+    } else if (groups.size() > 1) {
+      pass_.remark(*node, "several kernels read it: its result goes through memory");
+    } else if (groups.size() == 1 && needs_memory) {
+      pass_.remark(*node, "it is also needed elsewhere: its result goes through memory");
+    } else if (groups.size() == 1) {
+      pass_.remark(*node, "the kernel that reads it has a contraction already: its result goes through memory");
+    } else {
+      explain_reader(*node, uses);
     }
     start(node);
   }
@@ -385,6 +419,7 @@ private:
   std::unordered_map<const Node *, int> order_;
   std::unordered_map<Node *, FusionGroup *> groups_;
   std::unordered_set<Value *> results_;
+  const char *refusal_ = ""; // why the last question was answered with no
 };
 
 } // namespace

@@ -100,7 +100,10 @@ private:
       Value *source = value->producer->operands[0];
       bool shared_copy = std::count(graph_.outputs.begin(), graph_.outputs.end(), value) > 1;
       if (is_computed(view_base(source)) && !claims_.count(view_base(source)) && !shared_copy && pass_.spend_fuel()) {
+        Node *copied = value->producer;
         graph_.outputs[i] = value = source;
+        if (!graph_.is_used(copied->result()))
+          graph_.erase(copied); // a reader that never reads would keep its operand in memory
         claim(source);
         changed_ = true;
       }

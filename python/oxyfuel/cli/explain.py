@@ -1,0 +1,35 @@
+"""`oxyfuel explain`: what became of a model, as text, JSON or a page."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oxyfuel.cli import subject
+from oxyfuel.cli.console import CommandError, ExitCode, Json, print_json, progress
+
+
+def explain(
+    name: subject.Name,
+    html: Annotated[Path | None, typer.Option(help="Write a page to this file instead.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Show kernels, what they fuse, times, roofline, memory, and what runs in PyTorch and why."""
+    from oxyfuel.explanation import explain as explain_function
+
+    with progress(name) as show:
+        show("loading")
+        found = subject.load(name)
+        show("compiling and timing")
+        explanation = explain_function(found.function, *found.arguments, compile_options=found.compile_options)
+    if html is not None:
+        try:
+            html.write_text(explanation.html())
+        except OSError as error:
+            raise CommandError(ExitCode.MISSING, f"cannot write {html}: {error.strerror}") from error
+        print(html)
+    elif as_json:
+        print_json(dataclasses.asdict(explanation))
+    else:
+        print(explanation)
