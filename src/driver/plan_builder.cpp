@@ -370,13 +370,16 @@ void PlanBuilder::emit_group(const graph::Node &node) {
       continue;
     }
     report_step(node, step, lowered.schedule, work[&call - lowered.calls.data()],
-                &call == main_call ? "" : is_before_main ? "_prepare" : "_finish");
+                &call == main_call ? ""
+                : is_before_main   ? "_prepare"
+                                   : "_finish");
     is_before_main = is_before_main && &call != main_call;
     plan_.steps.push_back(std::move(step));
   }
 }
 
-void PlanBuilder::report_step(const graph::Node &group, Step &step, const std::string &schedule, const Work &work, const char *part) {
+void PlanBuilder::report_step(const graph::Node &group, Step &step, const std::string &schedule, const Work &work,
+                              const char *part) {
   KernelInfo info;
   info.step = static_cast<int>(plan_.steps.size());
   info.kernel = step.index;

@@ -122,7 +122,8 @@ void bind_executable(nb::module_ &module) {
            "(kind, name, location, runs, nanoseconds, begin, end) of each step over the calls that were recorded.")
       .def("forget_step_times", &Executable::forget_step_times)
       .def("memory_map", memory_map,
-           "(bytes of the arena, buffers) at the sizes that were met last; a buffer: (kind, name, dtype, bytes, offset in "
+           "(bytes of the arena, buffers) at the sizes that were met last; a buffer: (kind, name, dtype, bytes, offset "
+           "in "
            "the arena or -1, first step, last step).")
       .def("invalidate", [](Executable &self) { self.program().invalidate(); })
       .def("trim", [](Executable &self) { self.program().trim(); })
