@@ -44,9 +44,10 @@ tsan: $(STAMPS)/build system-packages
 	cmake --build --preset tsan --target $(TSAN_TESTS)
 	tools/run_tsan.sh build/tsan $(TSAN_TESTS)
 
-## docs: the pages of docs/ that follow from the sources
+## docs: the pages of docs/ and the types of the native module, which follow from the sources
 docs: $(STAMPS)/installed
 	$(BIN)/python tools/gen_docs.py
+	$(BIN)/python tools/gen_stubs.py
 
 # The parts of `make test`.
 unit: native-tests

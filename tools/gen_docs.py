@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the pages of docs/ that follow from the sources.
 
-gen_docs.py                 writes docs/passes.md, docs/options.md and docs/ops.md
-gen_docs.py passes options  writes these; ops needs the installed module, the others need nothing
+gen_docs.py                 writes docs/passes.md, docs/options.md and docs/ops.md, and the blocks of docs/tour.md
+gen_docs.py passes options  writes these; ops and tour need the installed module, the others need nothing
 gen_docs.py --check …       writes nothing, and fails when a page is not what it would write
 """
 
@@ -132,7 +132,19 @@ def ops_page() -> str:
     return "\n".join(page) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"passes": passes_page, "options": options_page, "ops": ops_page}
+def tour_page() -> str:
+    """The blocks of the page, which is written by hand around them."""
+    import tour
+
+    return tour.page((ROOT / "docs/tour.md").read_text())
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "passes": passes_page,
+    "options": options_page,
+    "ops": ops_page,
+    "tour": tour_page,
+}
 
 
 def main(arguments: list[str]) -> int:

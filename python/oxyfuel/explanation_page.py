@@ -264,5 +264,6 @@ def colored(text: str) -> str:
 
 
 def assembly(text: str) -> str:
-    kept = [line for line in text.splitlines() if not re.match(r"\s*\.(?!L)|\s*#|\s*$", line)]
+    """Instructions and the labels that they jump to."""
+    kept = [line for line in text.splitlines() if not re.match(r"\s*(\.(?!LBB)|#|$)", line)]
     return re.sub(r"(?m)^(\s+)([a-z]\w*)", r'\1<span class="k">\2</span>', escape("\n".join(kept)))

@@ -27,6 +27,11 @@ def amount(number: float, unit: str) -> str:
     return f"{number:.3g} {unit}"
 
 
+def count(number: int, noun: str) -> str:
+    """ "1 kernel", "2 kernels"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def share(part: float | None) -> str:
     return "-" if part is None else f"{part:.0%}"
 
@@ -49,19 +54,21 @@ def text(explanation: Explanation) -> str:
 
 
 def graph_lines(number: int, graph: Graph) -> Iterator[str]:
-    counts = f"{graph.operators} operators, {len(graph.kernels)} kernels, {graph.native_share:.0%} native"
+    counts = (
+        f"{count(graph.operators, 'operator')}, {count(len(graph.kernels), 'kernel')}, {graph.native_share:.0%} native"
+    )
     yield f"graph {number} ({graph.kind}): {counts}, {seconds(graph.seconds)} a call"
     if graph.fallback:
         yield f"  runs in PyTorch: {graph.fallback}"
     externs = Counter((extern.operator, extern.reason) for extern in graph.externs)
-    for (operator, reason), count in externs.items():
+    for (operator, reason), times in externs.items():
         first = next(e.location for e in graph.externs if (e.operator, e.reason) == (operator, reason))
-        yield f"  {operator} runs in PyTorch ({count}x, first at {first or 'an unknown place'}): {reason}"
+        yield f"  {operator} runs in PyTorch ({times}x, first at {first or 'an unknown place'}): {reason}"
     for kernel in graph.kernels:
         yield from kernel_lines(kernel)
-    for (pass_name, remark, where), count in Counter((r.pass_name, r.text, r.where) for r in graph.remarks).items():
-        times = f" ({count}x)" if count > 1 else ""
-        yield f"  {pass_name}: {where + ': ' if where else ''}{remark}{times}"
+    for (pass_name, remark, where), number in Counter((r.pass_name, r.text, r.where) for r in graph.remarks).items():
+        often = f" ({number}x)" if number > 1 else ""
+        yield f"  {pass_name}: {where + ': ' if where else ''}{remark}{often}"
     if graph.arena_bytes:
         yield f"  arena: {amount(graph.arena_bytes, 'B')}"
     largest = sorted((b for b in graph.buffers if b.kind == "arena"), key=lambda b: -b.bytes)

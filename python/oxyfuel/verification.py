@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from oxyfuel.accuracy import Difference, difference, in_double, in_single
 from oxyfuel.capture import Call, OursFailedError, compile_watched
+from oxyfuel.explanation_text import count
 from oxyfuel.importer import Operator, location_of, name_of
 from oxyfuel.trial import Trial
 
@@ -67,9 +68,8 @@ class Verification:
         return not self.mismatches
 
     def __str__(self) -> str:
-        graphs = f"{self.graphs} graph{'' if self.graphs == 1 else 's'}"
         if self.matches:
-            return f"{self.operators} operators in {graphs}: all as in eager"
+            return f"{count(self.operators, 'operator')} in {count(self.graphs, 'graph')}: all as in eager"
         return "\n".join(map(str, self.mismatches))
 
 

@@ -47,3 +47,9 @@ def test_links_lead_somewhere(page):
     path = ROOT / page
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text())
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
+
+
+def test_stubs_are_up_to_date():
+    command = [sys.executable, str(ROOT / "tools" / "gen_stubs.py"), "--check"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr

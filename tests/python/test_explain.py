@@ -184,7 +184,7 @@ def test_nothing_to_compile():
 
 def test_text(explanation):
     text = str(explanation)
-    assert re.search(r"^graph 0 \(inference\): 3 operators, 1 kernels, 100% native, [\d.]+ [mµ]s a call$", text, re.M)
+    assert re.search(r"^graph 0 \(inference\): 3 operators, 1 kernel, 100% native, [\d.]+ [mµ]s a call$", text, re.M)
     assert re.search(r"^  kernel matmul_add_tanh: matmul, add, tanh; .* FLOP|kFLOP", text, re.M)
     assert "aten.linalg_qr.default runs in PyTorch (1x, first at test_explain.py:" in text
     assert "graph break at test_explain.py:" in text

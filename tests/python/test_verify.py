@@ -111,7 +111,7 @@ def test_the_program_repeats_it(monkeypatch, tmp_path):
     assert not program.with_suffix(".pt").exists()
     # Once the compiler is right, the program says so.
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "1 operators in 1 graph: all as in eager\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "1 operator in 1 graph: all as in eager\n"), done.stderr
 
 
 def test_inputs_that_matter_are_kept(monkeypatch, tmp_path):
