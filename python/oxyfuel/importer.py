@@ -193,7 +193,7 @@ class Importer:
         self.placeholders[node] = position
         value = None if node in self.tokens else self.example(node, position)
         if isinstance(value, torch.Tensor):
-            dtype = self.check_tensor(value, f"argument {node.name}")
+            dtype = self.check_tensor(value, f"argument {node.name}", is_given=True)
             strides = self.symbols.sizes(value.stride())
             is_static = self.is_static(position)
             made = self.graph.add_input(dtype, self.symbols.sizes(value.shape), strides, node.name, is_static)
@@ -210,13 +210,17 @@ class Importer:
         else:
             self.values[node] = value
 
-    def check_tensor(self, value: torch.Tensor, what: str) -> Any:
-        """Its element type; UnsupportedError for tensors that are not plain memory of the CPU."""
+    def check_tensor(self, value: torch.Tensor, what: str, *, is_given: bool = False) -> Any:
+        """Its element type; UnsupportedError for tensors that are not plain memory of the CPU.
+
+        Values of a program hold what they say: a conjugate that eager would leave for later is computed. Only of
+        tensors that are given the memory may hold something else.
+        """
         if value.device.type != "cpu":
             raise _C.UnsupportedError(f"{what} is on the device {value.device}, not on the CPU")
         if value.layout != torch.strided:
             raise _C.UnsupportedError(f"{what} is sparse ({value.layout})")
-        if value.is_conj() or value.is_neg():
+        if is_given and (value.is_conj() or value.is_neg()):
             raise _C.UnsupportedError(f"{what} is a lazily conjugated or negated tensor")
         dtype = DTYPES.get(value.dtype)
         if dtype is None:
@@ -227,7 +231,7 @@ class Importer:
         value: Any = operator.attrgetter(str(node.target))(self.module)
         if not isinstance(value, torch.Tensor):
             return value  # a graph that a higher-order operator calls
-        dtype = self.check_tensor(value, f"constant {node.target}")
+        dtype = self.check_tensor(value, f"constant {node.target}", is_given=True)
         made = self.graph.add_input(dtype, list(value.shape), list(value.stride()), str(node.target), True)
         self.result.constants.append(value)
         return made
@@ -581,6 +585,8 @@ class Importer:
         whole = base.meta["val"]
         numbers = (*value.shape, *value.stride(), value.storage_offset(), whole.storage_offset())
         if value.dtype != whole.dtype or not all(type(number) is int for number in numbers):
+            return None
+        if value.is_conj() or value.is_neg():
             return None
         offset = value.storage_offset() - whole.storage_offset()
         return ("view", self.placeholders[base], list(value.shape), list(value.stride()), offset)

@@ -137,7 +137,7 @@ struct Remainder : Pointwise<2> {
 };
 
 struct Neg : Pointwise<1> {
-  static constexpr std::string_view name = "neg", aten = "aten.neg.default prims.neg.default",
+  static constexpr std::string_view name = "neg", aten = "aten.neg.default aten._neg_view.default prims.neg.default",
                                     doc = "-x; integers wrap";
   static auto body(auto x) { return is_integer(x.dtype()) ? x.like(0) - x : -x; }
 };
@@ -205,19 +205,29 @@ struct Minimum : Pointwise<2> {
   }
 };
 
+/// Of two equal ones (zeros of either sign) the first, in half types the second, as eager's kernels.
+auto takes_first(auto is_beyond, auto a, auto b, const graph::Node &node) {
+  DType compute = compute_of(node);
+  return opmath_of(compute) == compute ? is_beyond || eq(a, b) : is_beyond;
+}
+
 struct Fmax : Pointwise<2> {
   static constexpr std::string_view name = "fmax", aten = "aten.fmax.default prims.fmax.default",
                                     doc = "the larger; the other one of a NaN";
-  static auto body(auto a, auto b) {
-    return is_float(a.dtype()) ? select(is_nan(a), b, select(is_nan(b) || a >= b, a, b)) : Maximum::body(a, b);
+  static auto body(auto a, auto b, const graph::Node &node) {
+    if (!is_float(a.dtype()))
+      return Maximum::body(a, b);
+    return select(is_nan(a), b, select(is_nan(b) || takes_first(a > b, a, b, node), a, b));
   }
 };
 
 struct Fmin : Pointwise<2> {
   static constexpr std::string_view name = "fmin", aten = "aten.fmin.default prims.fmin.default",
                                     doc = "the smaller; the other one of a NaN";
-  static auto body(auto a, auto b) {
-    return is_float(a.dtype()) ? select(is_nan(a), b, select(is_nan(b) || a <= b, a, b)) : Minimum::body(a, b);
+  static auto body(auto a, auto b, const graph::Node &node) {
+    if (!is_float(a.dtype()))
+      return Minimum::body(a, b);
+    return select(is_nan(a), b, select(is_nan(b) || takes_first(a < b, a, b, node), a, b));
   }
 };
 

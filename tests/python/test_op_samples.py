@@ -31,3 +31,23 @@ def test_strides_of_results_with_sizes_from_data():
         check(lambda x: torch.nonzero(x) * 2 + 1, x, native=False, strides=False)
         check(lambda x: torch.nonzero(x).T.sum(0), x, native=False)
         check(lambda x: torch.unique(x), x, native=False)
+
+
+def test_conjugates_and_negatives_that_eager_leaves_for_later():
+    x, y = torch.randn(3, 4, dtype=torch.complex64), torch.randn(4, 3, dtype=torch.complex64)
+    check(lambda x, y: (x * 2).conj() @ y, x, y)
+    check(lambda x, y: (x + y.T.conj()).conj().sum(0), x, y)
+    check(lambda x: (x * x).mH * 3, x)
+    check(lambda x: (x * x).conj().imag + 1, x)
+    check(lambda x: (x * x).conj(), x)
+    check(lambda x: x.conj(), x)
+    check(lambda x: x.conj().imag, x)
+    check(lambda x: x * 2, x.conj(), native=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+def test_fmax_and_fmin_of_zeros(dtype):
+    zeros = torch.tensor([0.0, -0.0, 0.0, -0.0], dtype=dtype), torch.tensor([-0.0, 0.0, 0.0, -0.0], dtype=dtype)
+    for op in (torch.fmax, torch.fmin):
+        found = torch.compile(op, backend="oxyfuel")(*zeros)
+        assert torch.equal(found.signbit(), op(*zeros).signbit())
