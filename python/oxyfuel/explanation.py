@@ -190,16 +190,17 @@ def explain(
     >>> explanation.kernels[0].fused
     ['matmul', 'add', 'gelu']
 
-    `compile_options`: `dynamic`, `fullgraph` and `mode` of torch.compile, and our own options. The function is called a few
-    times, on copies of its arguments, and its backward pass with it if its results have one.
+    `compile_options`: `dynamic`, `fullgraph` and `mode` of torch.compile, and our own options, whether or not the function is
+    a compiled one. It is called a few times, on copies of its arguments, and its backward pass with it if its results have one.
     """
     options = dict(compile_options or {})
     settings = {name: options.pop(name) for name in TORCH_COMPILE_KEYWORDS if name in options}
+    name = getattr(function, "__name__", type(function).__name__)
     trial = Trial(function, arguments, keywords)
     torch.compiler.reset()
     with tempfile.TemporaryDirectory(prefix="oxyfuel-explain-") as folder:
         options = {"dump": folder, **options}
-        compiled = torch.compile(function, backend=backend, options=options, **settings)
+        compiled = torch.compile(trial.function, backend=backend, options=options, **settings)
         with collect() as collected, graph_breaks.collect() as breaks:
             trial.run(compiled, backward=True)
         with timing.record():
@@ -208,7 +209,7 @@ def explain(
         roof = roofline.measure(torch.get_num_threads())
         graphs = [_graph(program, roof) for program in collected.programs]
     torch.compiler.reset()
-    return Explanation(getattr(function, "__name__", type(function).__name__), graphs, breaks, roof)
+    return Explanation(name, graphs, breaks, roof)
 
 
 def _graph(program: Any, roof: Roof) -> Graph:

@@ -1,7 +1,9 @@
 """An explanation as one HTML page that needs nothing beside it: no scripts, no fonts, no network."""
 
+import dataclasses
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from oxyfuel.explanation import Explanation, Graph, Kernel
@@ -119,7 +121,7 @@ def graph_section(number: int, graph: Graph) -> Iterator[str]:
     compiled = ", ".join(f"{escape(stage)} {seconds(time)}" for stage, time in graph.compile_seconds)
     yield f'<div class="soft">{seconds(graph.seconds)} a call. Compiled in: {compiled}.</div>'
     yield from times(number, graph)
-    yield from declined(graph)
+    yield from left_undone(graph)
     yield from memory(graph)
     yield "<h3>Code</h3>"
     for code in sorted({kernel.number for kernel in graph.kernels}):
@@ -128,23 +130,29 @@ def graph_section(number: int, graph: Graph) -> Iterator[str]:
     yield from stages(graph)
 
 
+def by_code(graph: Graph) -> list[Kernel]:
+    """A kernel for each piece of code, with the work and time of all steps that run it; those that take longest first."""
+    sums: dict[int, Kernel] = {}
+    for kernel in graph.kernels:
+        known = sums.setdefault(
+            kernel.number, dataclasses.replace(kernel, flops=0, bytes=0, seconds=None, least_seconds=0)
+        )
+        known.flops += kernel.flops
+        known.bytes += kernel.bytes
+        known.least_seconds += kernel.least_seconds
+        if kernel.seconds is not None:
+            known.seconds = (known.seconds or 0.0) + kernel.seconds
+    return sorted(sums.values(), key=lambda kernel: -(kernel.seconds or 0.0))
+
+
 def times(number: int, graph: Graph) -> Iterator[str]:
-    """The bar of time shares, and all kernels, those that take longest first."""
+    """The bar of time shares, and all kernels."""
     total = graph.seconds
-    ranked = sorted(graph.kernels, key=lambda kernel: -(kernel.seconds or 0.0))
+    ranked = by_code(graph)
+    steps = Counter(kernel.number for kernel in graph.kernels)
     yield "<h3>Time</h3>"
     if total:
-        yield '<div class="bar">'
-        for rank, kernel in enumerate(ranked):
-            part = (kernel.seconds or 0.0) / total
-            label = escape(f"{kernel.name}: {seconds(kernel.seconds)}, {share(part)}")
-            style = f"width:{100 * part:.2f}%;background:{color(rank)}"
-            yield f'<a href="#code-{number}-{kernel.number}" title="{label}" style="{style}"></a>'
-        for step in graph.steps:
-            if step.kind == "extern" and step.seconds:
-                label = escape(f"{step.name}, in PyTorch: {seconds(step.seconds)}, {share(step.seconds / total)}")
-                yield f'<a class="torch" title="{label}" style="width:{100 * step.seconds / total:.2f}%"></a>'
-        yield "</div>"
+        yield from time_bar(number, graph, ranked, total)
     rows = []
     for rank, kernel in enumerate(ranked):
         name = f'<a href="#code-{number}-{kernel.number}">{escape(kernel.name)}</a>'
@@ -153,6 +161,7 @@ def times(number: int, graph: Graph) -> Iterator[str]:
                 f'<span class="name"><span class="swatch" style="background:{color(rank)}"></span>{name}</span>',
                 escape(", ".join(kernel.fused)),
                 f"<code>{escape(', '.join(kernel.locations[:2]))}</code>",
+                str(steps[kernel.number]),
                 seconds(kernel.seconds),
                 share(fraction(kernel.seconds, total)),
                 f'<span title="bound by {escape(kernel.bound)}">{meter(kernel.roofline_share)}</span>',
@@ -163,9 +172,26 @@ def times(number: int, graph: Graph) -> Iterator[str]:
     for step in graph.steps:
         if step.kind == "extern":
             name = f"{escape(step.name)} <span class=soft>in PyTorch</span>"
-            rows.append((name, "", "", seconds(step.seconds), share(fraction(step.seconds, total)), "", "", ""))
-    columns = ("kernel", "fused", "where", "time", "share", "of the roofline", "work", "memory")
-    yield from table(columns, rows, right=range(3, 8))
+            part = share(fraction(step.seconds, total))
+            rows.append(
+                (name, "", f"<code>{escape(step.location)}</code>", "1", seconds(step.seconds), part, "", "", "")
+            )
+    columns = ("kernel", "fused", "where, first", "steps", "time", "share", "of the roofline", "work", "memory")
+    yield from table(columns, rows, right=range(3, 9))
+
+
+def time_bar(number: int, graph: Graph, ranked: list[Kernel], total: float) -> Iterator[str]:
+    yield '<div class="bar">'
+    for rank, kernel in enumerate(ranked):
+        part = (kernel.seconds or 0.0) / total
+        label = escape(f"{kernel.name}: {seconds(kernel.seconds)}, {share(part)}")
+        style = f"width:{100 * part:.2f}%;background:{color(rank)}"
+        yield f'<a href="#code-{number}-{kernel.number}" title="{label}" style="{style}"></a>'
+    for step in graph.steps:
+        if step.kind == "extern" and step.seconds:
+            label = escape(f"{step.name}, in PyTorch: {seconds(step.seconds)}, {share(step.seconds / total)}")
+            yield f'<a class="torch" title="{label}" style="width:{100 * step.seconds / total:.2f}%"></a>'
+    yield "</div>"
 
 
 def fraction(part: float | None, total: float | None) -> float | None:
@@ -182,21 +208,22 @@ def meter(part: float | None) -> str:
     return f'<span class="meter"><i style="width:{100 * min(part, 1):.0f}%"></i></span>{share(part)}'
 
 
-def declined(graph: Graph) -> Iterator[str]:
+def left_undone(graph: Graph) -> Iterator[str]:
     if graph.remarks:
         yield "<h3>Not fused, not done</h3>"
+        often = Counter((remark.pass_name, remark.where, remark.text) for remark in graph.remarks)
         rows = [
-            (escape(remark.pass_name), f"<code>{escape(remark.where)}</code>", escape(remark.text))
-            for remark in graph.remarks
+            (escape(pass_name), f"<code>{escape(where)}</code>", escape(text), str(times) if times > 1 else "")
+            for (pass_name, where, text), times in often.items()
         ]
-        yield from table(("pass", "operator", "why"), rows)
+        yield from table(("pass", "operator", "why", "times"), rows, right=[3])
     if graph.externs:
         yield "<h3>In PyTorch</h3>"
-        rows = [
+        declined = [
             (f"<code>{escape(e.operator)}</code>", f"<code>{escape(e.location)}</code>", escape(e.reason))
             for e in graph.externs
         ]
-        yield from table(("operator", "where", "why"), rows)
+        yield from table(("operator", "where", "why"), declined)
 
 
 def memory(graph: Graph) -> Iterator[str]:

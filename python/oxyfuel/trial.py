@@ -10,11 +10,28 @@ import torch
 from torch.utils import _pytree as pytree
 
 
+def eager_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What has been compiled, where `function` is what came of that."""
+    if not isinstance(function, torch.nn.Module):
+        return getattr(function, "_torchdynamo_orig_callable", function)
+    module = getattr(function, "_orig_mod", function)  # torch.compile's wrapper
+    module = getattr(type(module), "_oxyfuel_original", module)  # a twin of oxyfuel.compile's
+    if getattr(module, "_compiled_call_impl", None) is None:
+        return module
+
+    # Compiled in place, or by its class: the same without the compiled call. The frame is ours, as Dynamo skips PyTorch's.
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return module._call_impl(*arguments, **keywords)
+
+    return call
+
+
 class Trial:
-    """A function with its arguments. What it changes besides those and its module's buffers stays changed."""
+    """A function, without what has been compiled of it, with its arguments. What it changes besides those and its module's
+    buffers stays changed."""
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        self.function = function
+        self.function = eager_of(function)
         self.given = (arguments, keywords)
         owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
         self.module = owner if isinstance(owner, torch.nn.Module) else None

@@ -104,8 +104,8 @@ def verify(
         result.mismatches.append(found)
 
     trial = Trial(function, arguments, keywords)
-    trial.run(function, backward=True)  # an error of the user's own comes from here
-    trial.run(compile_watched(function, watch, compile_options), backward=True)
+    trial.run(trial.function, backward=True)  # an error of the user's own comes from here
+    trial.run(compile_watched(trial.function, watch, compile_options), backward=True)
     torch.compiler.reset()
     return result
 

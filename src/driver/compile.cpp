@@ -22,7 +22,8 @@ Machine machine_of(const CompileSettings &settings) {
   machine.has_fma = target.has_fma;
   machine.has_masks = target.has_avx512;
   machine.has_bfloat16_dot = target.has_avx512bf16;
-  const CpuInfo &cpu = cpu_info();
+  // Caches are this machine's when the target is; a target by name gives the same code wherever it is made.
+  const CpuInfo cpu = settings.target == "host" ? cpu_info() : CpuInfo{};
   machine.l1_bytes = static_cast<int64_t>(cpu.l1_data_bytes);
   machine.l2_bytes = static_cast<int64_t>(cpu.l2_bytes);
   machine.l3_bytes = static_cast<int64_t>(cpu.l3_bytes);

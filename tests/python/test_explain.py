@@ -260,3 +260,38 @@ def test_dumps_of_graphs_do_not_overwrite_one_another(tmp_path):
     assert "exp(" in (tmp_path / "graph_1" / "00-imported.oxir").read_text()
     for graph in ("graph_0", "graph_1"):
         assert {"kernel_0.oxir", "kernel_0.ll", "kernel_0.s"} <= set(os.listdir(tmp_path / graph))
+
+
+def compiled_forms():
+    def make():
+        return nn.Sequential(nn.Linear(6, 5), nn.ReLU()).eval().requires_grad_(False)
+
+    @oxyfuel.compile
+    class Decorated(nn.Sequential):
+        pass
+
+    yield torch.compile(make(), backend="oxyfuel")
+    yield oxyfuel.compile(make())
+    yield oxyfuel.compile(make(), in_place=True)
+    yield Decorated(*make())
+    yield oxyfuel.compile(make().forward)
+
+
+@pytest.mark.parametrize("form", range(5))
+def test_what_is_compiled_already(form):
+    model, x = list(compiled_forms())[form], torch.randn(3, 6)
+    assert only(oxyfuel.explain(model, x).kernels).fused == ["matmul", "add", "relu"]
+    verification = oxyfuel.verify(model, x, program="")
+    assert verification.matches
+    assert verification.graphs == 1
+
+
+def test_time_loops():
+    model = nn.LSTM(8, 16).eval().requires_grad_(False)
+    found = oxyfuel.explain(model, torch.randn(7, 2, 8))
+    graph = found.graphs[0]
+    assert any(step.kind == "loop" for step in graph.steps)
+    inner = [step for step in graph.steps if step.runs == 7 * 5]
+    assert inner
+    assert graph.seconds == pytest.approx(sum(step.seconds for step in graph.steps if step.kind != "loop"))
+    assert all(kernel.roofline_share is not None for kernel in graph.kernels)

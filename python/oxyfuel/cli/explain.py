@@ -23,6 +23,7 @@ def explain(
         found = subject.load(name)
         show("compiling and timing")
         explanation = explain_function(found.function, *found.arguments, compile_options=found.compile_options)
+        explanation.title = name
     if html is not None:
         try:
             html.write_text(explanation.html())
