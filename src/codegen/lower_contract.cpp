@@ -273,6 +273,10 @@ void ContractLowering::repeat(State &state, llvm::Value *count, int64_t step, co
 void ContractLowering::prefetch(const State &state, size_t vector, int64_t step) {
   if (!tile_.prefetch_distance || !b_.start)
     return;
+  // Once a cache line: panels begin at one, and a prefetch takes the place of a load.
+  int64_t element = (step * tile_.cols + static_cast<int64_t>(vector) * tile_.width) * pack_;
+  if (in_columns() && element * static_cast<int64_t>(size_of(tile_.b->dtype)) % 64 != 0)
+    return;
   llvm::Value *ahead = ir().CreateGEP(values_.memory_type(tile_.b->dtype), address(b_, state, vector, step),
                                       number(tile_.prefetch_distance));
   ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()},
