@@ -51,6 +51,7 @@ def compile_dynamo_graph(
     module: fx.GraphModule, example_inputs: Sequence[Any], settings: Settings, compile_aten: Callable[..., OutputCode]
 ) -> Callable[..., Any]:
     """Makes ATen graphs of a Dynamo graph, each of which `compile_aten` compiles as `compile_graph` does."""
+    use_cache = settings.cache and can_run_new_code()
     watch_optimizers()
     if settings.perf_map:
         _C.write_perf_map()
@@ -66,8 +67,8 @@ def compile_dynamo_graph(
         stack.enter_context(torch.compiler.config.patch(cache_key_tag=salt(settings)))
         stack.enter_context(
             functorch_config.patch(
-                bundled_autograd_cache=settings.cache,
-                enable_autograd_cache=settings.cache,
+                bundled_autograd_cache=use_cache,
+                enable_autograd_cache=use_cache,
                 force_non_lazy_backward_lowering=True,
             )
         )
@@ -96,6 +97,8 @@ def compile_graph(
     static: frozenset[int] = frozenset(),
 ) -> OutputCode:
     """One ATen graph. What Oxyfuel does not compile, and what it fails on, PyTorch runs."""
+    if not can_run_new_code():
+        return eager(module, kind, NO_NEW_CODE)
     try:
         return compile_native(module, examples, settings, kind, static)
     except _C.UnsupportedError as unsupported:
@@ -125,6 +128,8 @@ def compile_native(
             if declined.keys() >= set(details["operations"]):
                 raise _C.UnsupportedError(details["reason"])
             declined |= dict.fromkeys(details["operations"], details["reason"])
+    if details["cache_problem"]:
+        warn_of_cache(details["cache_problem"])
     cache.keeper.wrote(cache_directory(settings), details["kernels_generated"], settings.cache_limit << 20)
     report = GraphReport(
         kind=kind,
@@ -206,6 +211,38 @@ def warn_once(error: Exception) -> None:
     warnings.warn(
         f"oxyfuel failed to compile a graph, which runs in PyTorch instead: {type(error).__name__}: {error}\n"
         "  or     OXYFUEL_STRICT=1 to see where; OXYFUEL_DUMP=<folder> writes what it was compiling",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+@functools.cache
+def can_run_new_code() -> bool:
+    """Whether the system lets us. Where it does not, one warning says so, and all graphs run in PyTorch."""
+    allowed: bool = _C.can_run_new_code()
+    if not allowed:
+        warnings.warn(
+            f"oxyfuel: {NO_NEW_CODE}\n"
+            "  so     all graphs run in PyTorch\n"
+            "  or     a service without MemoryDenyWriteExecute, a policy that grants execmem",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return allowed
+
+
+NO_NEW_CODE = "this system does not let the process run code that it makes"
+
+
+@functools.cache
+def warn_of_cache(problem: str) -> None:
+    """A cache that does not work costs time only. One warning a process, as one cause makes many problems."""
+    if warn_of_cache.cache_info().currsize:
+        return
+    warnings.warn(
+        f"oxyfuel: the cache of compiled kernels does not work as it should\n  found  {problem}\n"
+        "  so     kernels are compiled afresh\n"
+        "  or     OXYFUEL_CACHE_DIR=<another folder>; oxyfuel.cache.clear() removes what is there",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -6,6 +6,7 @@ PyTorch. What cannot even be that raises UnsupportedError, and the whole graph r
 
 import dataclasses
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -24,6 +25,11 @@ aten = torch.ops.aten
 
 Operator = torch._ops.OpOverload
 """One overload, such as aten.add.Tensor."""
+
+# Their results claim to be of float32 when they are traced.
+QUANTISED = re.compile(
+    r"aten\.(_make_per|_empty(_per_channel)?_affine|quantize_per|fake_quant.*_quantized)|quantized\."
+)
 
 DTYPES = {
     torch.bool: _C.DType.bool,
@@ -174,7 +180,7 @@ class Importer:
         extents: list[Any] = []
         for position, node in enumerate(placeholders):
             value = self.example(node, position)
-            if isinstance(value, torch.SymInt):
+            if isinstance(value, torch.SymInt) and not value.node.is_nested_int():
                 self.symbols.see(value)
                 integers.append(expression_of(value))
             elif isinstance(value, torch.Tensor) and value.layout == torch.strided:
@@ -202,6 +208,9 @@ class Importer:
             self.result.positions.append(position)
             self.inputs.append(made)
         elif isinstance(value, torch.SymInt):
+            if value.node.is_nested_int():  # stands for a list of sizes: nothing can be computed from it
+                self.values[node] = value
+                return
             expression = expression_of(value)
             if expression in self.symbols.indices:
                 self.result.arguments.append((True, self.symbols.indices[expression]))
@@ -391,6 +400,10 @@ class Importer:
 
     def extern(self, node: fx.Node, name: str, location: str, reason: str, given: Call | None = None) -> Any:
         """A step that calls the node's target, or the call that is given."""
+        if QUANTISED.match(name):
+            raise _C.UnsupportedError(
+                f"{name} may make a quantised tensor, whose type PyTorch does not tell to compilers"
+            )
         called = given or Call(node.target, node.args, node.kwargs, node.meta.get("val"))
         operands: list[Any] = []
         integers: list[Any] = []

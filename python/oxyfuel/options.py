@@ -115,7 +115,18 @@ def make_settings(
         values[name] = OPTIONS[name].check(value)
     if values["dump"]:
         values["cache"] = False  # what comes from a cache has no stages
+    if values["skip"]:
+        _check_passes(values["skip"])
     return Settings(values, mode)
+
+
+def _check_passes(names: Iterable[str]) -> None:
+    from oxyfuel import _C  # here, so that options can be listed without the compiled module
+
+    known = _C.pass_names()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"oxyfuel: unknown pass in the option skip\n  found  {name!r}{_nearest(name, known)}")
 
 
 def _nearest(name: str, known: Any) -> str:

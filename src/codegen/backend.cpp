@@ -33,6 +33,13 @@ thread_local CachedMachine cached_machine;
   throw InternalError("LLVM cannot compile a kernel", {.found = reason});
 }
 
+/// LLVM would abort the process when it runs out of memory.
+[[noreturn]] void throw_out_of_memory(void *, const char *, bool) {
+  cached_machine.key.clear();
+  (void)cached_machine.machine.release();
+  throw std::bad_alloc();
+}
+
 void start_llvm() {
 #ifdef OXYFUEL_LLVM_TARGET_X86
   LLVMInitializeX86TargetInfo();
@@ -53,6 +60,7 @@ void start_llvm() {
   LLVMInitializeRISCVAsmPrinter();
 #endif
   llvm::install_fatal_error_handler(throw_fatal_error);
+  llvm::install_bad_alloc_error_handler(throw_out_of_memory);
 }
 
 llvm::TargetOptions target_options() {

@@ -52,6 +52,7 @@ struct CompileReport {
   std::vector<Remark> remarks;
   std::vector<std::pair<std::string, double>> seconds; ///< by stage
   int kernels_generated = 0, kernels_cached = 0;
+  std::string cache_problem; ///< why kernels could not be read or kept; empty when all went well
   double contraction_flops = 0;
 };
 

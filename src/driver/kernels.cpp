@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "codegen/compile.h"
@@ -46,10 +48,14 @@ Sha256::Digest digest_of(const CacheHeader &header, const uint8_t *body, size_t 
       .finish();
 }
 
-bool read_cache(const std::string &path, KernelCode &code) {
+enum class Found { kNothing, kDamaged, kCode };
+
+Found read_cache(const std::string &path, KernelCode &code) {
   std::vector<uint8_t> bytes;
-  if (!is_private_file(path) || !read_file(path, bytes) || bytes.size() <= sizeof(CacheHeader))
-    return false;
+  if (!is_private_file(path) || !read_file(path, bytes))
+    return Found::kNothing;
+  if (bytes.size() <= sizeof(CacheHeader))
+    return Found::kDamaged;
   CacheHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
   const uint8_t *body = bytes.data() + sizeof header;
@@ -57,14 +63,15 @@ bool read_cache(const std::string &path, KernelCode &code) {
   Sha256::Digest digest = digest_of(header, body, size);
   if (std::memcmp(digest.data(), header.digest, digest.size()) != 0 || header.image_size > size ||
       header.entry >= header.image_size)
-    return false;
+    return Found::kDamaged;
   code.entry = header.entry;
   code.image.assign(body, body + header.image_size);
   code.unwind.assign(body + header.image_size, body + size);
-  return true;
+  touch_file(path); // those not used for longest go first
+  return Found::kCode;
 }
 
-void write_cache(const std::string &path, const KernelCode &code) {
+bool write_cache(const std::string &path, const KernelCode &code) {
   std::vector<uint8_t> bytes(sizeof(CacheHeader));
   bytes.insert(bytes.end(), code.image.begin(), code.image.end());
   bytes.insert(bytes.end(), code.unwind.begin(), code.unwind.end());
@@ -74,7 +81,7 @@ void write_cache(const std::string &path, const KernelCode &code) {
   Sha256::Digest digest = digest_of(header, bytes.data() + sizeof header, bytes.size() - sizeof header);
   std::memcpy(header.digest, digest.data(), digest.size());
   std::memcpy(bytes.data(), &header, sizeof header);
-  write_file(path, bytes.data(), bytes.size()); // a cache that cannot be written is only slower
+  return write_file(path, bytes.data(), bytes.size());
 }
 
 std::vector<uint8_t> to_bytes(const std::vector<std::byte> &bytes) {
@@ -98,17 +105,25 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
   std::string message;
   bool has_cache = !settings.cache_directory.empty() && make_private_directory(settings.cache_directory, message);
   if (!settings.cache_directory.empty() && !has_cache)
-    passes.remark("kernels are not cached: " + message);
+    report.cache_problem = message;
 
   std::atomic<int> next{0}, generated{0}, cached{0};
   std::mutex mutex;
   std::exception_ptr failure;
+  auto note = [&](const std::string &problem) {
+    std::lock_guard lock(mutex);
+    if (report.cache_problem.empty())
+      report.cache_problem = problem;
+  };
   auto work = [&] {
     try {
       for (int i = next++; i < count(); i = next++) {
         Entry &entry = kernels_[i];
         std::string path = has_cache ? cache_path(settings.cache_directory, entry.text, target) : "";
-        if (has_cache && read_cache(path, entry.code)) {
+        const Found found = has_cache ? read_cache(path, entry.code) : Found::kNothing;
+        if (found == Found::kDamaged)
+          note(path + " is damaged");
+        if (found == Found::kCode) {
           ++cached;
           continue;
         }
@@ -125,8 +140,8 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
         codegen::CompiledKernels compiled = codegen::compile_kernels({&kernel, 1}, compile_options);
         entry.code = {to_bytes(compiled.image.bytes), compiled.entries[0], to_bytes(compiled.image.unwind)};
         ++generated;
-        if (has_cache)
-          write_cache(path, entry.code);
+        if (has_cache && !write_cache(path, entry.code))
+          note("cannot write " + path + ": " + std::strerror(errno));
       }
     } catch (...) {
       std::lock_guard lock(mutex);
@@ -136,8 +151,12 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
   };
   int workers = std::clamp(settings.threads, 1, std::max(1, count()));
   std::vector<std::thread> threads;
-  for (int i = 1; i < workers; ++i)
-    threads.emplace_back(work);
+  try {
+    for (int i = 1; i < workers; ++i)
+      threads.emplace_back(work);
+  } catch (const std::system_error &) {
+    // No memory for another stack, or no right to another thread: those that are there do the work.
+  }
   work();
   for (std::thread &thread : threads)
     thread.join();

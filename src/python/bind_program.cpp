@@ -6,7 +6,9 @@
 #include "driver/interpret.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "passes/pass_manager.h"
 #include "python/module.h"
+#include "support/memory.h"
 
 namespace oxyfuel::python {
 
@@ -37,6 +39,7 @@ nb::dict to_dict(const CompileReport &report) {
   result["seconds"] = seconds;
   result["kernels_generated"] = report.kernels_generated;
   result["kernels_cached"] = report.kernels_cached;
+  result["cache_problem"] = report.cache_problem;
   result["contraction_flops"] = report.contraction_flops;
   return result;
 }
@@ -46,6 +49,7 @@ nb::tuple compile_graph(graph::Graph &graph, const CompileSettings &settings) {
   try {
     nb::gil_scoped_release released;
     program = compile(graph, settings);
+    release_free_memory();
   } catch (const DeclinedError &declined) {
     if (declined.operations.empty())
       throw;
@@ -93,6 +97,18 @@ nb::list interpret_loops(const std::string &text, const std::vector<nb::bytes> &
 } // namespace
 
 void bind_program(nb::module_ &module) {
+  module.def("can_run_new_code", can_run_new_code, "Whether the system lets this process run code that it makes.");
+  module.def(
+      "pass_names",
+      [] {
+        std::vector<std::string> names;
+        for (const GraphPass &pass : graph_passes())
+          names.emplace_back(pass.name);
+        for (const LoopPass &pass : loop_passes())
+          names.emplace_back(pass.name);
+        return names;
+      },
+      "Names of all passes, in no order.");
   nb::class_<PassOptions>(module, "PassOptions")
       .def(nb::init<>())
       .def_static("from_environment", PassOptions::from_environment)

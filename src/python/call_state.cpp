@@ -46,6 +46,17 @@ const void *end_of(const DLTensor &tensor) {
   return static_cast<const char *>(tensor.data) + elements * ((tensor.dtype.bits + 7) / 8);
 }
 
+/// "torch.float32 on cpu, torch.strided": for messages.
+std::string describe(nb::handle value) {
+  if (!nb::hasattr(value, "dtype") || !nb::hasattr(value, "device") || !nb::hasattr(value, "layout"))
+    return std::string("an object of type ") + Py_TYPE(value.ptr())->tp_name;
+  const auto text = [&](const char *name) {
+    const nb::object part = value.attr(name);
+    return std::string(nb::str(nb::handle(part)).c_str());
+  };
+  return text("dtype") + " on " + text("device") + ", " + text("layout");
+}
+
 DLTensor seen(PyObject *tensor) {
   DLTensor view;
   if (torch_bridge().exchange->dltensor_from_py_object_no_sync(tensor, &view) != 0)
@@ -74,12 +85,12 @@ void CallState::read_tensor(size_t i, int32_t position) {
                          ? PyList_GET_ITEM(arguments.ptr(), position)
                          : signature.constants[position - signature.argument_count].ptr();
   DLTensor view;
-  if (torch_bridge().exchange->dltensor_from_py_object_no_sync(tensor, &view) != 0)
-    throw nb::python_error();
-  if (view.device.device_type != kDLCPU)
-    throw std::runtime_error("oxyfuel: argument " + std::to_string(position) + " is not in the CPU's memory");
-  if (!from_dlpack(view.dtype, dtypes[i]))
-    throw std::runtime_error("oxyfuel: argument " + std::to_string(position) + " has an element type without a name");
+  if (torch_bridge().exchange->dltensor_from_py_object_no_sync(tensor, &view) != 0 ||
+      view.device.device_type != kDLCPU || !from_dlpack(view.dtype, dtypes[i])) {
+    PyErr_Clear();
+    throw std::runtime_error("oxyfuel: argument " + std::to_string(position) +
+                             " is no tensor in plain memory of the CPU\n  found  " + describe(tensor));
+  }
   if (!view.data && end_of(view) && position < signature.argument_count) {
     // One of autograd's zeros, which have no memory: real zeros take its place.
     nb::object zeros = nb::handle(tensor).attr("clone")();

@@ -10,6 +10,8 @@
 #include "python/profiling.h"
 #include "python/torch_bridge.h"
 #include "runtime/program_file.h"
+#include "support/error.h"
+#include "support/memory.h"
 
 namespace oxyfuel::python {
 
@@ -21,7 +23,9 @@ std::atomic<uint64_t> epoch{0};
   switch (status) {
   case kOxyfuelIndexOutOfRange: throw nb::index_error(message.c_str());
   case kOxyfuelDivisionByZero: throw std::runtime_error("ZeroDivisionError");
-  case kOxyfuelOutOfMemory: throw std::runtime_error("not enough memory: " + message);
+  case kOxyfuelOutOfMemory:
+    throw std::runtime_error("oxyfuel: not enough memory\n  found  " + message +
+                             "\n  or     smaller batches; other tensors freed first");
   case kOxyfuelAssertFailed: throw std::runtime_error(message);
   default: throw std::runtime_error("oxyfuel: " + message);
   }
@@ -60,6 +64,10 @@ void bump_epoch() { epoch.fetch_add(1, std::memory_order_relaxed); }
 Executable::Executable(nb::bytes program, Signature signature) : signature_(std::move(signature)) {
   std::string message;
   program_ = runtime::read_program(static_cast<const uint8_t *>(program.data()), program.size(), message);
+  if (!program_ && !can_run_new_code())
+    throw UnsupportedError(
+        "this system does not let the process run code that it makes",
+        {.found = message, .hint = "a service without MemoryDenyWriteExecute, a policy that grants execmem"});
   if (!program_)
     throw nb::value_error(("a compiled program does not load: " + message).c_str());
   const runtime::Plan &plan = program_->plan();

@@ -61,12 +61,21 @@ bool write_file(const std::string &path, const void *data, size_t size) {
   if (file < 0)
     return false;
   bool good = write_all(file, static_cast<const uint8_t *>(data), size);
-  good = ::close(file) == 0 && good;
-  good = good && std::rename(draft.c_str(), path.c_str()) == 0;
-  if (!good)
-    ::unlink(draft.c_str());
-  return good;
+  int problem = errno;
+  if (::close(file) != 0 && good) {
+    good = false;
+    problem = errno;
+  }
+  if (good && std::rename(draft.c_str(), path.c_str()) == 0)
+    return true;
+  if (good)
+    problem = errno;
+  ::unlink(draft.c_str());
+  errno = problem;
+  return false;
 }
+
+void touch_file(const std::string &path) { utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
 bool make_private_directory(const std::string &path, std::string &message) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {

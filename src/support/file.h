@@ -13,8 +13,11 @@ bool read_file(const std::string &path, std::vector<uint8_t> &bytes);
 bool read_file(const std::string &path, std::string &text);
 
 /// Writes a file of mode 0600 beside its place and renames it there, so that readers see the old or the new contents
-/// and never a part. False, with nothing left behind, on failure (no room, no permission).
+/// and never a part. False, with nothing left behind and `errno` set, on failure (no room, no permission).
 bool write_file(const std::string &path, const void *data, size_t size);
+
+/// Sets the file's time of modification to now; failure does no harm.
+void touch_file(const std::string &path);
 
 /// Makes a directory of mode 0700 with all its parents. False with a message unless it is a directory afterwards, owned
 /// by this user, that nobody else may write to: other users could plant code there.

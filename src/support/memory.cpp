@@ -1,6 +1,7 @@
 #include "support/memory.h"
 
 #include <cstdlib>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -50,6 +51,17 @@ void ExecutableMemory::release() {
     munmap(data_, size_);
   data_ = nullptr;
   size_ = 0;
+}
+
+bool can_run_new_code() {
+  ExecutableMemory page;
+  return !page.allocate(1) || page.seal(); // without memory nothing is known
+}
+
+void release_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 AlignedMemory::~AlignedMemory() { release(); }

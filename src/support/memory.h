@@ -29,6 +29,13 @@ private:
   size_t size_ = 0;
 };
 
+/// Whether the system lets this process run code that it makes: systems may forbid that (systemd's
+/// MemoryDenyWriteExecute, SELinux, PR_SET_MDWE).
+bool can_run_new_code();
+
+/// Gives pages of freed memory back to the system: a compile takes many times what its result does.
+void release_free_memory();
+
 /// A block of bytes with 64-byte alignment; blocks from 2 MiB up are aligned to 2 MiB and advised to use huge pages.
 /// Fresh contents are undefined.
 class AlignedMemory {
