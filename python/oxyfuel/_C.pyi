@@ -177,6 +177,12 @@ def operators() -> list:
     (name, kind, doc, ulps) of each operator of Graph IR, in the order of the table.
     """
 
+def can_run_new_code() -> bool:
+    """Whether the system lets this process run code that it makes."""
+
+def pass_names() -> list[str]:
+    """Names of all passes, in no order."""
+
 class PassOptions:
     def __init__(self) -> None: ...
 
