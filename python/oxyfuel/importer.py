@@ -308,7 +308,7 @@ class Importer:
                 return None
         arguments = [self.argument(argument) for argument in in_schema_order(target, node)]
         known = self.operand_strides(node) if name in LOOKS_AT_STORAGE else ()
-        made = self.graph.import_node(name, arguments, types, strides, location, known, self.number)
+        made: Any = self.graph.import_node(name, arguments, types, strides, location, known, self.number)
         if made is None:
             return None
         return made[0] if isinstance(value, torch.Tensor) else pytree.tree_unflatten(made, tree)
@@ -355,7 +355,8 @@ class Importer:
             kind = (DTYPES[value.dtype], self.symbols.sizes(value.shape))
             strides = self.symbols.sizes(value.stride())
             arguments = [destination, self.argument(source), False]
-            made = self.graph.import_node("aten.copy.default", arguments, [kind], [strides], location_of(node))[0]
+            copy: Any = self.graph.import_node("aten.copy.default", arguments, [kind], [strides], location_of(node))
+            made = copy[0]
         self.graph.add_mutation(destination, made)
         self.mutated[target] = node
         return destination
