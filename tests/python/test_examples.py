@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -44,4 +45,7 @@ def test_commands_take_the_examples(tmp_path):
     assert "graph 0 (inference)" in oxyfuel("explain", str(ROOT / "examples/explain.py"))
     oxyfuel("explain", str(ROOT / "examples/explain.py"), "--html", "page.html")
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    data = json.loads(oxyfuel("explain", str(ROOT / "examples/explain.py"), "--json"), parse_constant=pytest.fail)
+    assert data["graphs"][0]["kernels"][-1]["fused"] == ["matmul", "add", "add"]
+    assert data["graphs"][0]["kernels"][-1]["roofline_share"] > 0
     assert "all as in eager" in oxyfuel("verify", str(ROOT / "examples/verify.py"))

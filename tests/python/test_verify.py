@@ -11,9 +11,11 @@ import sys
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
 import oxyfuel
 from oxyfuel import _C, accuracy, importer
+from oxyfuel.cli.app import app
 from oxyfuel.reduction import reduce_program
 from oxyfuel.reproduction import load_program
 
@@ -235,3 +237,34 @@ def test_rounding_before_a_jump_is_no_mismatch(monkeypatch):
     found = torch.compile(f, backend="oxyfuel", options={"cache": False})(x, torch.ones(4))
     assert found[0].tolist() == [1.0] * 4  # eager: 2
     assert oxyfuel.verify(f, x, torch.ones(4), program="").matches
+
+
+PROGRAM = """
+import torch
+
+def forward(x):
+    return torch.tanh(x + 1) * 2
+
+def inputs():
+    return [torch.ones(3)]
+"""
+
+
+def test_commands(monkeypatch, tmp_path):
+    program, mismatch = tmp_path / "program.py", tmp_path / "mismatch.py"
+    program.write_text(PROGRAM)
+    run = CliRunner().invoke
+    right = run(app, ["verify", str(program), "--program", str(mismatch)])
+    assert (right.exit_code, "3 operators in 1 graph: all as in eager" in right.output) == (0, True)
+    confuse(monkeypatch, "aten.tanh.default", "aten.sigmoid.default")
+    wrong = run(app, ["verify", str(program), "--program", str(mismatch)])
+    assert wrong.exit_code == 1
+    assert "aten.tanh.default at program.py:5 in forward differs from eager" in wrong.output
+    reduced = run(app, ["reduce", str(mismatch)])
+    assert reduced.exit_code == 0
+    assert "aten.tanh.default" in (tmp_path / "mismatch_reduced.py").read_text()
+    as_json = run(app, ["verify", str(program), "--program", str(mismatch), "--json"])
+    assert '"operator": "aten.tanh.default"' in as_json.output
+    monkeypatch.undo()
+    fixed = run(app, ["reduce", str(mismatch)])
+    assert fixed.exit_code != 0

@@ -2,12 +2,15 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from oxyfuel.cli import subject
 from oxyfuel.cli.console import CommandError, ExitCode, Json, print_json, progress
+
+if TYPE_CHECKING:
+    from oxyfuel.explanation import Explanation
 
 
 def explain(
@@ -31,6 +34,20 @@ def explain(
             raise CommandError(ExitCode.MISSING, f"cannot write {html}: {error.strerror}") from error
         print(html)
     elif as_json:
-        print_json(dataclasses.asdict(explanation))
+        print_json(to_json(explanation))
     else:
         print(explanation)
+
+
+def to_json(explanation: "Explanation") -> dict[str, Any]:
+    """The data of the explanation, and what follows from it; JSON has no infinity, which memory holds."""
+    data = dataclasses.asdict(explanation)
+    for graph, found in zip(explanation.graphs, data["graphs"]):
+        found["seconds"] = graph.seconds
+        for kernel, item in zip(graph.kernels, found["kernels"]):
+            item["roofline_share"] = kernel.roofline_share
+    levels = explanation.roofline.bandwidths
+    data["roofline"]["bandwidths"] = [
+        (name, None if holds == float("inf") else holds, speed) for name, holds, speed in levels
+    ]
+    return data
