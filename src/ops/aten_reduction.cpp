@@ -126,8 +126,10 @@ struct Spread {
   Term mean, variance;
 };
 
-/// Two passes: the mean, then squared distances over (n - correction), not below 0.
-Spread spread(Term x, const std::vector<int64_t> &axes, double correction, bool keep) {
+/// Two passes: the mean, then squared distances over (n - correction), not below 0. In double precision, as eager's:
+/// the squares of large numbers overflow in float32.
+Spread spread(Term narrow, const std::vector<int64_t> &axes, double correction, bool keep) {
+  Term x = narrow.to(DType::kF64);
   Term center = mean(x, axes, true);
   Term distance = x - center;
   Term n = count(*x.b, x.shape(), axes, x.dtype());
@@ -156,7 +158,7 @@ SpreadArguments spread_arguments(const AtenCall &call, int rank) {
   return arguments;
 }
 
-/// The variance of both parts together.
+/// The variance of both parts together, each rounded to its type as eager's is.
 Values complex_statistics(GraphBuilder &b, const AtenCall &call, Term x, bool is_root, bool has_mean) {
   SpreadArguments arguments = spread_arguments(call, x.rank());
   DType part = real_of(x.dtype());
@@ -164,16 +166,17 @@ Values complex_statistics(GraphBuilder &b, const AtenCall &call, Term x, bool is
   for (int i = 0; i < 2; ++i)
     parts[i] = spread({&b, b.pointwise(i ? "imag" : "real", {x.value}, x.dtype(), part)}, arguments.axes,
                       arguments.correction, arguments.keep);
-  Term variance = parts[0].variance + parts[1].variance;
+  Term variance = parts[0].variance.to(part) + parts[1].variance.to(part);
   Values values{(is_root ? variance.apply("sqrt") : variance).value};
   if (has_mean)
-    values.push_back(b.pointwise("complex", {parts[0].mean.value, parts[1].mean.value}, part, x.dtype()));
+    values.push_back(
+        b.pointwise("complex", {parts[0].mean.to(part).value, parts[1].mean.to(part).value}, part, x.dtype()));
   return values;
 }
 
 Values statistics(GraphBuilder &b, const AtenCall &call, bool is_root, bool has_mean) {
   DType dtype = call.value(0)->type.dtype;
-  Term x = wide(b, call.value(0));
+  Term x = term(b, call.value(0));
   if (is_complex(dtype))
     return complex_statistics(b, call, x, is_root, has_mean);
   SpreadArguments arguments = spread_arguments(call, x.rank());

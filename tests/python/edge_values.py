@@ -70,12 +70,14 @@ def difference(
     *,
     reference: torch.Tensor | None,
     cancels: bool,
+    terms: int,
 ) -> str:
     """Says where the result differs from all of the accepted ones; empty when it does not. Zeros have their sign,
     infinities and NaN their place.
 
     `reference` is the result in float64 of a function that eager rounds more than once: finite results may be some units in
     the last place from eager's or from the exact one; of the operands, when the function `cancels` (subtracts near ones).
+    Each of the `terms` of a reduction may be rounded once more.
     """
     wanted = accepted[0]
     if found.dtype != wanted.dtype or found.shape != wanted.shape:
@@ -86,7 +88,7 @@ def difference(
         same |= is_same(found, one)
         if reference is not None and found.is_floating_point():
             scale = torch.stack([operand.double().abs() for operand in operands]).amax(0) if cancels else reference
-            same |= is_near(found, one, scale) | is_near(found, reference, scale)
+            same |= is_near(found, one, scale, terms) | is_near(found, reference, scale, terms)
     if bool(same.all()):
         return ""
     lines = []
@@ -107,10 +109,11 @@ def is_same(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     return ((found == wanted) & (found.signbit() == wanted.signbit())) | (found.isnan() & wanted.isnan())
 
 
-def is_near(found: torch.Tensor, wanted: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """Finite, not zero, and a few units in the last place of `scale` apart."""
+def is_near(found: torch.Tensor, wanted: torch.Tensor, scale: torch.Tensor, terms: int) -> torch.Tensor:
+    """Finite, not zero, and a few units in the last place of `scale` apart; half types are rounded at the end alone."""
     info, (f, w) = torch.finfo(found.dtype), (found.double(), wanted.double())
-    ulps = ULPS if found.dtype in (torch.float32, torch.float64) else 1
+    is_half = found.dtype not in (torch.float32, torch.float64)
+    ulps = 1 if is_half else max(ULPS, terms)
     bound = ulps * info.eps * scale.double().abs() + ulps * info.smallest_normal * info.eps
     return f.isfinite() & w.isfinite() & (w != 0) & ((f - w).abs() <= bound)
 

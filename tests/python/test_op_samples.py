@@ -51,3 +51,12 @@ def test_fmax_and_fmin_of_zeros(dtype):
     for op in (torch.fmax, torch.fmin):
         found = torch.compile(op, backend="oxyfuel")(*zeros)
         assert torch.equal(found.signbit(), op(*zeros).signbit())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64], ids=str)
+def test_variance_of_large_numbers(dtype):
+    """Their squares overflow in float32; eager computes in double precision."""
+    x = torch.tensor([[1e25, 2e25, -1e25, 0.0], [1.0, 2.0, 3.0, 4.0]], dtype=dtype)
+    check(lambda x: torch.std(x, dim=1), x)
+    check(lambda x: torch.std_mean(x, dim=1, correction=0), x)
+    check(lambda x: torch.var(x, dim=1, keepdim=True), x)

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from opinfo.entries import CHOOSING, UNDEFINED, seed_all
 from opinfo.verdict import MismatchError, compare, widened
-from oxyfuel.reports import Explanation, collect
+from oxyfuel.reports import Collected, collect
 
 SEED = 1
 
@@ -125,14 +125,14 @@ def beside_aot_eager(op: Any, given: Any, outcome: Outcome, judge: Callable[[Any
         return Outcome("wrong" if isinstance(error, MismatchError) else "error", f"with graph breaks: {brief(error)}")
 
 
-def run_compiled(function: Callable[..., Any], given: Any, backend: str, *, fullgraph: bool) -> tuple[Any, Explanation]:
+def run_compiled(function: Callable[..., Any], given: Any, backend: str, *, fullgraph: bool) -> tuple[Any, Collected]:
     torch.compiler.reset()
     compiled = torch.compile(lambda *a, **k: function(*a, **k), backend=backend, fullgraph=fullgraph)
     with collect() as explanation:
         return run(compiled, given), explanation
 
 
-def externs(explanation: Explanation) -> list[str]:
+def externs(explanation: Collected) -> list[str]:
     """Names of what ran in PyTorch."""
     found = [target for graph in explanation.graphs for target, _, _ in graph.declined]
     found += [f"graph: {graph.fallback}" for graph in explanation.graphs if graph.fallback]
