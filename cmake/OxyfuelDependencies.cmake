@@ -67,7 +67,7 @@ llvm_map_components_to_libnames(
   llvm_libraries
   Core Support Analysis AsmParser IRReader BitReader BitWriter Linker Passes CodeGen AsmPrinter SelectionDAG
   AggressiveInstCombine InstCombine ipo ScalarOpts TransformUtils Vectorize
-  MC MCDisassembler Object DebugInfoDWARF Target TargetParser
+  MC MCDisassembler MCA Object DebugInfoDWARF Target TargetParser
   JITLink OrcJIT OrcShared OrcTargetProcess RuntimeDyld
   ${llvm_targets}
 )
