@@ -19,7 +19,7 @@ TSAN_TESTS ?= unit_support unit_runtime
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest world fuzz opinfo tidy format clean system-packages
+.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest perf world fuzz opinfo tidy format clean system-packages
 
 ## run: compile BERT-base and ResNet-50, compare with eager, print a table
 run: $(STAMPS)/installed $(STAMPS)/models
@@ -58,6 +58,11 @@ lit: native-tests
 
 pytest: $(STAMPS)/installed $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+## perf: what compiled kernels and the compiler itself cost, counted, against tests/perf/expected.txt
+perf: native-tests
+	tools/install_system_packages.sh perf
+	$(BIN)/python tools/check_perf.py $(BUILD)/bin
 
 ## world: the Python tests under one configuration of tests/configs, for example `make world WORLD=no-fusion`
 world: $(STAMPS)/installed $(STAMPS)/test

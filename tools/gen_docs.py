@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the pages of docs/ that follow from the sources.
 
-gen_docs.py                 writes docs/passes.md, docs/options.md and docs/ops.md, and the blocks of docs/tour.md
-gen_docs.py passes options  writes these; ops and tour need the installed module, the others need nothing
+gen_docs.py                 writes docs/passes.md, options.md, ops.md and commands.md, and the blocks of docs/tour.md
+gen_docs.py passes options  writes these; the others need the installed package
 gen_docs.py --check …       writes nothing, and fails when a page is not what it would write
 """
 
@@ -139,11 +139,49 @@ def tour_page() -> str:
     return tour.page((ROOT / "docs/tour.md").read_text())
 
 
+def commands_page() -> str:
+    """From python/oxyfuel/cli, through typer."""
+    import typer
+
+    from oxyfuel.cli.app import app
+    from oxyfuel.cli.console import ExitCode
+
+    page = [
+        NOTE.format(source="python/oxyfuel/cli"),
+        "# The command `oxyfuel`\n",
+        "`python -m oxyfuel.cli` is the same. With `--json` standard output holds JSON and nothing else: an object, or one a line",
+        "and row. What takes longer than two seconds says on standard error what it is doing.\n",
+        "`oxyfuel --install-completion` teaches the shell (bash, zsh, fish, PowerShell) to complete commands, options and values.\n",
+        "| exit code | |",
+        "|---|---|",
+        *(f"| {code.value} | {code.meaning} |" for code in ExitCode),
+        "| 130 | interrupted |",
+    ]
+
+    def describe(command: Any, name: str) -> None:
+        page.append(f"\n## {name}\n")
+        page.append(" ".join((command.help or "").split("\n\n")[0].split()))
+        shown = [part for part in command.params if not getattr(part, "hidden", False) and "--help" not in part.opts]
+        if shown:
+            page.extend(["\n| | |", "|---|---|"])
+        for part in shown:
+            is_option = part.param_type_name == "option"
+            names = ", ".join(f"`{text}`" for text in part.opts) if is_option else f"`{part.name.upper()}`"
+            page.append(f"| {names} | {part.help or ''} |")
+        for child, inner in getattr(command, "commands", {}).items():
+            describe(inner, f"{name} {child}")
+
+    for name, command in typer.main.get_command(app).commands.items():
+        describe(command, f"oxyfuel {name}")
+    return "\n".join(page) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "passes": passes_page,
     "options": options_page,
     "ops": ops_page,
     "tour": tour_page,
+    "commands": commands_page,
 }
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install_system_packages.sh python <interpreter> | tests: installs from Debian what is missing to make a virtual environment
-# and Python modules, or to build the C++ tests. Without root this says what to install, and goes on.
+# install_system_packages.sh python <interpreter> | tests | perf: installs from Debian what is missing to make a virtual
+# environment and Python modules, to build the C++ tests, or to count the instructions of the compiler. Without root this says what to install, and goes on.
 set -eu
 missing=()
 case "$1" in
@@ -11,6 +11,9 @@ case "$1" in
     ;;
   tests)
     [ -e /usr/include/gtest/gtest.h ] || missing+=(libgtest-dev)
+    ;;
+  perf)
+    command -v valgrind >/dev/null || missing+=(valgrind)
     ;;
 esac
 [ "${#missing[@]}" != 0 ] || exit 0

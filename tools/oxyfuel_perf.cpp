@@ -19,6 +19,7 @@
 #include "driver/kernels.h"
 #include "driver/pipeline.h"
 #include "driver/plan_builder.h"
+#include "ops/op.h"
 #include "schedule/machine.h"
 #include "support/error.h"
 
@@ -45,26 +46,28 @@ void lower(Program &program, const CompileSettings &settings) {
     run_loop_pipeline(program.kernels.kernel(i), passes);
 }
 
-/// The step that runs kernel `index`, or what else the kernel is for.
+/// The step that runs kernel `index`; empty for the kernel that computes sizes.
 std::string name_of(const runtime::Plan &plan, int index) {
   for (const std::vector<runtime::Step> *steps : {&plan.bind_steps, &plan.steps})
     for (const runtime::Step &step : *steps)
       if (step.kind == runtime::Step::Kind::kKernel && step.index == index)
         return step.name;
-  return "sizes";
+  return {};
 }
 
 void print_code(Program &program, const CompileSettings &settings) {
   codegen::Target target = codegen::Target::parse(settings.target);
   for (int i = 0; i < program.kernels.count(); ++i) {
+    std::string name = name_of(program.plan, i);
+    if (name.empty())
+      continue;
     const loop::Kernel *kernel = &program.kernels.kernel(i);
     codegen::CompiledKernels compiled = codegen::compile_kernels({&kernel, 1}, {.target = target, .debug_info = true});
     codegen::CodeEstimate estimate = codegen::estimate_code(compiled.image.debug, target);
     double cycles = 0;
     for (const codegen::LoopEstimate &loop : estimate.loops)
       cycles += loop.cycles;
-    std::printf("%s %s %d %.1f\n", program.graph->name.c_str(), name_of(program.plan, i).c_str(), estimate.instructions,
-                cycles);
+    std::printf("%s %s %d %.1f\n", program.graph->name.c_str(), name.c_str(), estimate.instructions, cycles);
   }
 }
 

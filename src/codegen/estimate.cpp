@@ -1,5 +1,5 @@
-// Disassembles the code in one sweep, takes each backward branch for the end of a loop, and simulates those loops that no
-// other one begins or ends in.
+// Disassembles the code in one sweep, takes each backward branch for the end of a loop, and simulates those loops that
+// no other one begins or ends in.
 #include "codegen/estimate.h"
 
 #include "codegen/backend.h"
@@ -49,12 +49,11 @@ void start_disassembler() {
 }
 
 std::vector<Instruction> disassemble(std::span<const char> code, const llvm::Target &backend,
-                                     const llvm::TargetMachine &machine) {
-  const llvm::MCSubtargetInfo &subtarget = *machine.getMCSubtargetInfo();
-  llvm::MCContext context(machine.getTargetTriple(), *machine.getMCAsmInfo(), *machine.getMCRegisterInfo(), subtarget);
+                                     const llvm::MCInstrAnalysis &analysis, const llvm::TargetMachine &machine) {
+  const llvm::MCSubtargetInfo &subtarget = machine.getMCSubtargetInfo();
+  llvm::MCContext context(machine.getTargetTriple(), machine.getMCAsmInfo(), machine.getMCRegisterInfo(), subtarget);
   std::unique_ptr<llvm::MCDisassembler> disassembler(backend.createMCDisassembler(subtarget, context));
-  std::unique_ptr<llvm::MCInstrAnalysis> analysis(backend.createMCInstrAnalysis(machine.getMCInstrInfo()));
-  OXYFUEL_CHECK(disassembler && analysis, "LLVM has no disassembler for this architecture");
+  OXYFUEL_CHECK(disassembler != nullptr, "LLVM has no disassembler for this architecture");
   llvm::ArrayRef<uint8_t> bytes(reinterpret_cast<const uint8_t *>(code.data()), code.size());
   std::vector<Instruction> instructions;
   for (uint64_t address = 0; address < bytes.size();) {
@@ -64,21 +63,22 @@ std::vector<Instruction> disassemble(std::span<const char> code, const llvm::Tar
     if (disassembler->getInstruction(instruction.code, size, bytes.slice(address), address, llvm::nulls()) !=
         llvm::MCDisassembler::Success)
       throw InternalError("generated code cannot be disassembled", {.found = "offset " + std::to_string(address)});
-    if (analysis->isBranch(instruction.code))
-      analysis->evaluateBranch(instruction.code, address, size, instruction.target);
+    if (analysis.isBranch(instruction.code))
+      analysis.evaluateBranch(instruction.code, address, size, instruction.target);
     instructions.push_back(std::move(instruction));
     address += size;
   }
   return instructions;
 }
 
-double cycles_of(std::span<const Instruction> loop, const llvm::TargetMachine &machine) {
+double cycles_of(std::span<const Instruction> loop, const llvm::MCInstrAnalysis &analysis,
+                 const llvm::TargetMachine &machine) {
   namespace mca = llvm::mca;
-  const llvm::MCSubtargetInfo &subtarget = *machine.getMCSubtargetInfo();
+  const llvm::MCSubtargetInfo &subtarget = machine.getMCSubtargetInfo();
   const llvm::MCInstrInfo &info = *machine.getMCInstrInfo();
-  const llvm::MCRegisterInfo &registers = *machine.getMCRegisterInfo();
+  const llvm::MCRegisterInfo &registers = machine.getMCRegisterInfo();
   mca::InstrumentManager instruments(subtarget, info);
-  mca::InstrBuilder builder(subtarget, info, registers, nullptr, instruments, /*CallLatency=*/100);
+  mca::InstrBuilder builder(subtarget, info, registers, &analysis, instruments, /*CallLatency=*/100);
   std::vector<std::unique_ptr<mca::Instruction>> sequence;
   for (const Instruction &instruction : loop) {
     llvm::Expected<std::unique_ptr<mca::Instruction>> made = builder.createInstruction(instruction.code, {});
@@ -104,9 +104,10 @@ CodeEstimate estimate_code(std::span<const std::byte> object, const Target &targ
   const llvm::Target &backend = find_backend(target.triple);
   start_disassembler();
   const llvm::TargetMachine &machine = target_machine(target, 2);
-  std::span<const char> code =
-      object_section({reinterpret_cast<const char *>(object.data()), object.size()}, ".text");
-  std::vector<Instruction> instructions = disassemble(code, backend, machine);
+  std::span<const char> code = object_section({reinterpret_cast<const char *>(object.data()), object.size()}, ".text");
+  std::unique_ptr<llvm::MCInstrAnalysis> analysis(backend.createMCInstrAnalysis(machine.getMCInstrInfo()));
+  OXYFUEL_CHECK(analysis != nullptr, "LLVM has no analysis of instructions for this architecture");
+  std::vector<Instruction> instructions = disassemble(code, backend, *analysis, machine);
 
   struct Range {
     size_t first, last;
@@ -126,7 +127,7 @@ CodeEstimate estimate_code(std::span<const std::byte> object, const Target &targ
     if (!is_innermost)
       continue;
     std::span<const Instruction> body(&instructions[loop.first], loop.last - loop.first + 1);
-    estimate.loops.push_back({static_cast<int>(body.size()), cycles_of(body, machine)});
+    estimate.loops.push_back({static_cast<int>(body.size()), cycles_of(body, *analysis, machine)});
   }
   return estimate;
 }

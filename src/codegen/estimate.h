@@ -16,7 +16,7 @@ struct LoopEstimate {
 };
 
 struct CodeEstimate {
-  int instructions = 0; ///< of the whole function
+  int instructions = 0;            ///< of the whole function
   std::vector<LoopEstimate> loops; ///< innermost ones, in the order of the code
 };
 

@@ -278,8 +278,12 @@ std::string first_location(const graph::Node &group) {
   return {};
 }
 
-/// Of the kernels of a group, the one that does its work: packing before it reads one operand, combining after it none.
-const KernelCall *main_call_of(const LoweredGroup &lowered) {
+/// Of the kernels of a group, the one that does its work. Those before it in a contraction pack and pad; those after it
+/// in other groups combine partial results, and read none of the operands.
+const KernelCall *main_call_of(const graph::Node &group, const LoweredGroup &lowered) {
+  const std::string &kind = group.get<std::string>("kind");
+  if (kind == "contraction" || kind == "attention")
+    return &lowered.calls.back();
   const KernelCall *best = nullptr;
   std::ptrdiff_t most = -1;
   for (const KernelCall &call : lowered.calls) {
@@ -326,7 +330,7 @@ void PlanBuilder::emit_group(const graph::Node &node) {
                                      temporary.dtype, 0, temporary.elements));
   std::vector<Work> work = work_of_calls(node, lowered);
   std::map<int, int> numbers;
-  const KernelCall *main_call = main_call_of(lowered);
+  const KernelCall *main_call = main_call_of(node, lowered);
   bool is_before_main = true;
   for (const KernelCall &call : lowered.calls) {
     if (is_in_place && &call == &lowered.calls[0])

@@ -44,7 +44,7 @@ class Product:
         return functools.partial(F.linear, x, layer.weight)
 
     def packed(self, layer: torch.nn.Module, x: torch.Tensor) -> Callable[[], Any]:
-        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.to_mkldnn(), self.rows)
+        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight, self.rows)
         return lambda: torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
 
 
@@ -94,9 +94,7 @@ class Convolution:
 
     def packed(self, layer: torch.nn.Module, x: torch.Tensor) -> Callable[[], Any]:
         padding, stride = [self.kernel // 2] * 2, [self.stride] * 2
-        weight = torch.ops.mkldnn._reorder_convolution_weight(
-            layer.weight.to_mkldnn(), padding, stride, [1, 1], 1, list(x.shape)
-        )
+        weight = torch.ops.mkldnn._reorder_convolution_weight(layer.weight, padding, stride, [1, 1], 1, list(x.shape))
         convolve = torch.ops.mkldnn._convolution_pointwise
         return lambda: convolve(x, weight, None, padding, stride, [1, 1], 1, "none", [], "")
 
