@@ -149,9 +149,10 @@ def commands_page() -> str:
     page = [
         NOTE.format(source="python/oxyfuel/cli"),
         "# The command `oxyfuel`\n",
-        "`python -m oxyfuel.cli` is the same. With `--json` standard output holds JSON and nothing else: an object, or one a line",
-        "and row. What takes longer than two seconds says on standard error what it is doing.\n",
-        "`oxyfuel --install-completion` teaches the shell (bash, zsh, fish, PowerShell) to complete commands, options and values.\n",
+        "`python -m oxyfuel.cli` is the same. With `--json` standard output holds JSON and nothing else: an object, or",
+        "one a line and row. What takes longer than two seconds says on standard error what it is doing.\n",
+        "`oxyfuel --install-completion` teaches the shell (bash, zsh, fish, PowerShell) to complete commands, options",
+        "and values.\n",
         "| exit code | |",
         "|---|---|",
         *(f"| {code.value} | {code.meaning} |" for code in ExitCode),
