@@ -7,8 +7,9 @@ OXYFUEL_BLESS=1 check_perf.py BIN    writes the numbers down instead
 
 BIN is the folder of `oxyfuel-perf`. Counted are, for each kernel of tests/perf/kernels.oxir at x86-64-v3 and v4, its
 instructions and the cycles that an iteration of each of its innermost loops takes by llvm-mca's model; and, by callgrind, the
-instructions that the compiler runs: up to Loop IR for tests/perf/transformer.oxir, all of it for one kernel. Neither depends on the machine, both depend on LLVM's version, which is
-pinned; callgrind's also on the compiler that built Oxyfuel (g++ 12). Without valgrind these are left out.
+instructions that the compiler runs: up to Loop IR for tests/perf/transformer.oxir, all of it for one kernel. Neither depends
+on the machine, both depend on LLVM's version, which is pinned; callgrind's also on the compiler that built Oxyfuel (g++ 12).
+Without valgrind these are left out.
 """
 
 import os
