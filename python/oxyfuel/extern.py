@@ -18,6 +18,8 @@ class TensorSlot:
     """The place of tensor `index` in a call."""
 
     index: int
+    is_contiguous: bool = False
+    """The tensor is row-major in eager, and some of PyTorch's kernels count on that."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,14 +61,14 @@ class ExternCall:
         """What the program calls: `(tensors, integers)` to result tensors, with `binds` also to the symbols' values."""
         target = self.resolve()
         leaves, tree = pytree.tree_flatten((self.arguments, self.keywords), is_leaf=_is_slot)
-        tensors = [(i, leaf.index) for i, leaf in enumerate(leaves) if isinstance(leaf, TensorSlot)]
+        tensors = [(i, leaf.index, leaf.is_contiguous) for i, leaf in enumerate(leaves) if isinstance(leaf, TensorSlot)]
         integers = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, IntegerSlot)]
         results, binds = self.results, self.binds
 
         def call(operands: list[Any], numbers: list[int]) -> Any:
             filled = list(leaves)
-            for i, index in tensors:
-                filled[i] = operands[index]
+            for i, index, is_contiguous in tensors:
+                filled[i] = operands[index].contiguous() if is_contiguous else operands[index]
             for i, slot in integers:
                 filled[i] = bool(numbers[slot.index]) if slot.is_boolean else numbers[slot.index]
             arguments, keywords = pytree.tree_unflatten(filled, tree)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._prims_common import is_contiguous_or_false
 from torch.utils import _pytree as pytree
 
 from oxyfuel import _C
@@ -411,7 +412,9 @@ class Importer:
 
         def open_up(argument: Any) -> Any:
             if isinstance(argument, fx.Node):
-                return open_up(self.values[argument])
+                opened = open_up(self.values[argument])
+                is_tensor = isinstance(opened, TensorSlot)
+                return TensorSlot(opened.index, is_contiguous(argument)) if is_tensor else opened
             if isinstance(argument, _C.Value):
                 operands.append(argument)
                 return TensorSlot(len(operands) - 1)
@@ -650,6 +653,12 @@ def in_schema_order(target: Any, node: fx.Node) -> list[Any]:
     for name, _, default in arguments[len(given) :]:
         given.append(node.kwargs.get(name, default))
     return given
+
+
+def is_contiguous(node: fx.Node) -> bool:
+    """Whether the node's value is row-major in eager; False where that depends on sizes."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and is_contiguous_or_false(value)
 
 
 def dense_strides(shape: list[Any], order: list[int]) -> list[Any]:

@@ -60,3 +60,14 @@ def test_variance_of_large_numbers(dtype):
     check(lambda x: torch.std(x, dim=1), x)
     check(lambda x: torch.std_mean(x, dim=1, correction=0), x)
     check(lambda x: torch.var(x, dim=1, keepdim=True), x)
+
+
+def test_operands_of_steps_in_pytorch_lie_as_in_eager():
+    """The kernel reads indices as if they had no gaps; `embedding_bag` has made them so before."""
+    indices = torch.tensor([1, 9, 5, 9, 4, 9, 5, 9, 9, 9])[::2]
+    offsets, weight, scale = torch.tensor([0, 0, 3]), torch.randn(10, 5), torch.randn(10)[::2]
+
+    def bags(weight, indices, offsets, scale):
+        return torch.nn.functional.embedding_bag(indices, weight, offsets, mode="sum", per_sample_weights=scale)
+
+    check(bags, weight, indices, offsets, scale, native=False)
