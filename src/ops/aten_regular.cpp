@@ -41,7 +41,7 @@ Values import_weight_norm_backward(GraphBuilder &b, const AtenCall &call) {
 
 /// native_dropout_backward(g, mask, scale)
 Values import_dropout_backward(GraphBuilder &b, const AtenCall &call) {
-  Term g = wide(b, call.value(0)), mask = term(b, call.value(1)).to(g.dtype());
+  Term g = wide(b, b.cast(call.value(0), call.results[0].dtype)), mask = term(b, call.value(1)).to(g.dtype());
   return {finish(call, 0, g * (mask * call.number(2)))};
 }
 

@@ -71,3 +71,10 @@ def test_operands_of_steps_in_pytorch_lie_as_in_eager():
         return torch.nn.functional.embedding_bag(indices, weight, offsets, mode="sum", per_sample_weights=scale)
 
     check(bags, weight, indices, offsets, scale, native=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float32, torch.bfloat16], ids=str)
+def test_dropout_backward_of_integers(dtype):
+    """The scale is no integer, and neither is the result."""
+    gradient, mask = torch.tensor([1, 0, 3, 1]).to(dtype), torch.tensor([True, True, True, False])
+    check(lambda g, m: torch.ops.aten.native_dropout_backward(g, m, 2.5), gradient, mask)
