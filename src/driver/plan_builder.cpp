@@ -331,7 +331,6 @@ void PlanBuilder::emit_group(const graph::Node &node) {
   std::vector<Work> work = work_of_calls(node, lowered);
   std::map<int, int> numbers;
   const KernelCall *main_call = main_call_of(node, lowered);
-  bool is_before_main = true;
   for (const KernelCall &call : lowered.calls) {
     if (is_in_place && &call == &lowered.calls[0])
       continue; // the copy of the base, which lies there already
@@ -374,10 +373,9 @@ void PlanBuilder::emit_group(const graph::Node &node) {
       continue;
     }
     report_step(node, step, lowered.schedule, work[&call - lowered.calls.data()],
-                &call == main_call ? ""
-                : is_before_main   ? "_prepare"
-                                   : "_finish");
-    is_before_main = is_before_main && &call != main_call;
+                &call == main_call  ? ""
+                : &call < main_call ? "_prepare"
+                                    : "_finish");
     plan_.steps.push_back(std::move(step));
   }
 }
