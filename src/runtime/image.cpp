@@ -5,7 +5,11 @@
 namespace oxyfuel::runtime {
 namespace {
 
-constexpr size_t kImageAlignment = 4096; // aarch64 code addresses its data relative to 4 KiB pages
+#ifdef __aarch64__
+constexpr size_t kImageAlignment = 4096; // code addresses its data relative to 4 KiB pages
+#else
+constexpr size_t kImageAlignment = 64; // the widest vector among the constants
+#endif
 
 constexpr size_t round_up(size_t size) { return (size + kImageAlignment - 1) / kImageAlignment * kImageAlignment; }
 
