@@ -14,11 +14,11 @@ import torch.distributed as dist
 from torch import nn
 
 import oxyfuel
-from oxyfuel.reports import Explanation, collect
+from oxyfuel.reports import Collected, collect
 from support import same
 
 
-def run(call, *arguments) -> tuple[object, Explanation]:
+def run(call, *arguments) -> tuple[object, Collected]:
     with collect() as explanation:
         result = call(*arguments)
     return result, explanation

@@ -55,7 +55,9 @@ def test_training_steps_keep_memory_flat():
 
 def test_the_compilers_own_memory_is_given_back():
     """What the C library could still give back to the system after a compile is little."""
-    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 2, 128, batch_first=True), 2, enable_nested_tensor=False)
+    model = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(64, 2, 128, batch_first=True), 2, enable_nested_tensor=False
+    )
     compiled = oxyfuel.compile(model.eval(), cache=False)
     with torch.no_grad():
         compiled(torch.randn(2, 9, 64))
