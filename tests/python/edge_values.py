@@ -60,6 +60,8 @@ def of_class(name: str, dtype: torch.dtype) -> Iterator[tuple[str, Callable[...,
     for entry, op in entries().items():
         if type(op).__name__ == name and dtype in op.supported_dtypes("cpu"):
             keywords = op.sample_kwargs("cpu", dtype, edges(dtype))[0] if name == "UnaryUfuncInfo" else {}
+            if entry.endswith("_rounding"):  # div.floor_rounding, div.trunc_rounding
+                keywords = {"rounding_mode": entry.removeprefix("div.").removesuffix("_rounding")}
             yield entry, functools.partial(op.op, **keywords)
 
 
