@@ -78,7 +78,8 @@ Values import_nll_loss_backward(GraphBuilder &b, const AtenCall &call) {
   int64_t reduction = call.integer(4);
   if (reduction == kMean)
     g = g / term(b, call.value(6)).to(g.dtype());
-  Term slope = -(weight * g);
+  // Without a single target that counts, the total is zero: an ignored one still has no gradient.
+  Term slope = choose(target.is_ignored, weight.like(0), -(weight * g));
   Term place = numbers(b, x.size(axis), x.rank(), axis, target.index.dtype());
   Term is_target = equal(place, target.index.unsqueeze(axis));
   Term gradient = choose(is_target, slope.unsqueeze(axis), slope.like(0));

@@ -78,3 +78,23 @@ def test_dropout_backward_of_integers(dtype):
     """The scale is no integer, and neither is the result."""
     gradient, mask = torch.tensor([1, 0, 3, 1]).to(dtype), torch.tensor([True, True, True, False])
     check(lambda g, m: torch.ops.aten.native_dropout_backward(g, m, 2.5), gradient, mask)
+
+
+def test_cross_entropy_of_ignored_targets_alone():
+    """The mean divides by a weight of zero; a target that is ignored has no gradient for all that."""
+    targets = torch.full((3,), -100)
+    gradients = []
+    for compiled in (lambda f: f, lambda f: torch.compile(f, backend="oxyfuel", fullgraph=True)):
+        x = torch.arange(12.0).reshape(3, 4).requires_grad_()
+        compiled(lambda x: torch.nn.functional.cross_entropy(x, targets, label_smoothing=0.1))(x).backward()
+        gradients.append(x.grad)
+    assert torch.equal(gradients[0], torch.zeros(3, 4))
+    assert torch.equal(gradients[1], torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str)
+@pytest.mark.parametrize("exponents", [[-(2**31), 200, 2**31 - 1, 3, -150, -140, 5], [1, 1, 1, 2000, -2000, -15, 0]])
+def test_ldexp_of_exponents_that_leave_the_type(dtype, exponents):
+    x = torch.tensor([float("inf"), 0.0, -0.0, 2.0, 3e4, 1.5, float("nan")]).to(dtype)
+    torch.compiler.reset()
+    check(torch.ldexp, x, torch.tensor(exponents, dtype=torch.int32), native=dtype != torch.float64)

@@ -278,7 +278,34 @@ private:
     if (elements(domain->extents) <= own)
       return false;
     std::unordered_set<const Node *> seen;
-    return chain_cost(node->result(), 0, seen) > kBroadcastCost;
+    return chain_cost(node->result(), 0, seen) > kBroadcastCost && !folds_ahead(node, nodes, roots);
+  }
+
+  /// Whether the reductions that `node` follows from can join a group of `nodes` as well: its value then is one of a
+  /// folded row, as the deviation in a layer norm, and is computed once a row.
+  bool folds_ahead(Node *node, std::vector<const Node *> nodes, const std::vector<const Value *> &roots) {
+    constexpr size_t kLongestChain = 16;
+    size_t before = nodes.size();
+    std::vector<const Node *> pending{node};
+    while (!pending.empty()) {
+      const Node *next = pending.back();
+      pending.pop_back();
+      if (std::find(nodes.begin() + static_cast<int64_t>(before), nodes.end(), next) != nodes.end())
+        continue;
+      if (nodes.size() - before == kLongestChain)
+        return false;
+      nodes.push_back(next);
+      if (next->op->kind == OpKind::kReduction)
+        continue;
+      for (const Value *operand : next->operands)
+        if (operand && operand->producer &&
+            (operand->producer->op->kind == OpKind::kPointwise || operand->producer->op->kind == OpKind::kView ||
+             operand->producer->op->kind == OpKind::kReduction))
+          pending.push_back(operand->producer);
+    }
+    std::optional<LoopDomain> domain = find_domain(graph_.context(), nodes, roots);
+    return domain && domain->has_folds() && place(*domain, graph_.context(), node->result()->type.shape) &&
+           reads_reductions_in_place(*domain, nodes, roots);
   }
 
   bool repeats_epilogue_work(FusionGroup *group, Node *node) {
