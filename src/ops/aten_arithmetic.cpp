@@ -163,14 +163,14 @@ Values import_lerp(GraphBuilder &b, const AtenCall &call) {
   return {b.pointwise("lerp", {operand(b, call, 0, dtype), operand(b, call, 1, dtype), weight}, dtype, dtype)};
 }
 
-/// x * 2**y. With an integer exponent this is one scaling, which the power of two alone may not survive: in double it
-/// does, for float32 and half types, once exponents that give zero or infinity anyhow are brought near. With a floating
-/// one eager computes pow(2.0, y) with its own type and rounding, then the product.
+/// x * 2**y. Of a floating x with an integer exponent this is one scaling, which the power of two alone may not
+/// survive: in double it does, for float32 and half types, once exponents that give zero or infinity anyhow are brought
+/// near. With a floating one eager computes pow(2.0, y) with its own type and rounding, then the product.
 Values import_ldexp(GraphBuilder &b, const AtenCall &call) {
   DType exponent_type = call.value(1)->type.dtype, dtype = result_of(call);
   if (is_complex(dtype))
     throw UnsupportedError(call.overload + " of complex numbers");
-  if (!is_float(exponent_type)) {
+  if (is_float(call.value(0)->type.dtype) && !is_float(exponent_type)) {
     if (dtype == DType::kF64)
       throw UnsupportedError(call.overload + " in double precision with an integer exponent");
     constexpr double kFar = 600; // float32 spans 2^-149 to 2^128

@@ -90,7 +90,8 @@ def difference(
         same |= is_same(found, one)
         if reference is not None and found.is_floating_point():
             scale = torch.stack([operand.double().abs() for operand in operands]).amax(0) if cancels else reference
-            same |= is_near(found, one, scale, terms) | is_near(found, reference, scale, terms)
+            own = torch.maximum(scale.double().abs(), one.double().abs().nan_to_num(posinf=0.0))
+            same |= is_near(found, one, own, terms) | is_near(found, reference, scale, terms)
     if bool(same.all()):
         return ""
     lines = []
