@@ -321,9 +321,6 @@ class Executable:
     def __call__(self, arguments: list) -> list:
         """Empties the list of arguments; gives a list of results."""
 
-    def profile(self, arguments: list) -> list:
-        """(name, nanoseconds) of each step of one call."""
-
     def step_times(self) -> list:
         """
         (kind, name, location, runs, nanoseconds, begin, end) of each step over the calls that were recorded.

@@ -260,7 +260,7 @@ def needs_gradient(example_inputs: Sequence[Any]) -> bool:
 def static_arguments(module: fx.GraphModule, example_inputs: Sequence[Any]) -> frozenset[int]:
     """Positions of parameters and buffers, which mostly stay as they are from call to call. FSDP's do not."""
     found = set()
-    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    placeholders = module.graph.find_nodes(op="placeholder")
     for position, (node, value) in enumerate(zip(placeholders, example_inputs)):
         if not isinstance(value, torch.Tensor):
             continue
@@ -278,7 +278,7 @@ def static_arguments(module: fx.GraphModule, example_inputs: Sequence[Any]) -> f
 
 def static_positions(module: fx.GraphModule, static: frozenset[int]) -> frozenset[int]:
     """The same among the arguments of an ATen graph, which says of each where it came from."""
-    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    placeholders = module.graph.find_nodes(op="placeholder")
     return frozenset(
         position
         for position, node in enumerate(placeholders)

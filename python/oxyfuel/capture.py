@@ -56,13 +56,9 @@ class Call:
         ]
 
 
-def placeholders(module: fx.GraphModule) -> list[fx.Node]:
-    return [node for node in module.graph.nodes if node.op == "placeholder"]
-
-
 def mutated_arguments(module: fx.GraphModule) -> set[int]:
     """Positions of the arguments that the graph writes to."""
-    positions = {node: position for position, node in enumerate(placeholders(module))}
+    positions = {node: position for position, node in enumerate(module.graph.find_nodes(op="placeholder"))}
     return {
         positions[node.args[0]]
         for node in module.graph.nodes

@@ -144,7 +144,7 @@ class Importer:
 
     def run(self) -> Imported:
         nodes = list(self.module.graph.nodes)
-        placeholders = [node for node in nodes if node.op == "placeholder"]
+        placeholders = self.module.graph.find_nodes(op="placeholder")
         self.tokens = {node.args[0] for node in nodes if node.target is torch.ops.higher_order.with_effects}
         self.result.has_effects = bool(self.tokens)
         self.result.argument_count = len(placeholders)

@@ -113,8 +113,7 @@ def with_inputs(case: Case, chosen: list[fx.Node]) -> Case | None:
         return None
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
-    old = [node for node in module.graph.nodes if node.op == "placeholder"]
-    for node in [*old, *tensors]:
+    for node in [*module.graph.find_nodes(op="placeholder"), *tensors]:
         copies[node] = graph.placeholder(node.name)
         copies[node].meta = dict(node.meta)
     result = graph.graph_copy(module.graph, copies)
@@ -127,7 +126,7 @@ def without_unused_inputs(case: Case) -> Case:
     module, inputs = case
     module.graph.eliminate_dead_code()
     kept = []
-    for node, value in zip([node for node in module.graph.nodes if node.op == "placeholder"], inputs):
+    for node, value in zip(module.graph.find_nodes(op="placeholder"), inputs):
         if node.users:
             kept.append(value)
         else:

@@ -131,7 +131,9 @@ void KernelSet::generate(const CompileSettings &settings, PassContext &passes, C
         options.dump_directory.clear();
         PassContext context(options);
         run_loop_pipeline(*entry.kernel, context);
-        codegen::CompileOptions compile_options{.target = target, .verify = settings.verify};
+        codegen::CompileOptions compile_options;
+        compile_options.target = target;
+        compile_options.verify = settings.verify;
         if (!settings.dump_directory.empty()) {
           compile_options.dump_dir = settings.dump_directory;
           compile_options.dump_name = "kernel_" + std::to_string(i);

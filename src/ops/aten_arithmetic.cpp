@@ -165,7 +165,7 @@ Values import_lerp(GraphBuilder &b, const AtenCall &call) {
 
 /// x * 2**y. Of a floating x with an integer exponent this is one scaling, which the power of two alone may not
 /// survive: in double it does, for float32 and half types, once exponents that give zero or infinity anyhow are brought
-/// near. With a floating one eager computes pow(2.0, y) with its own type and rounding, then the product.
+/// near. Otherwise eager computes pow(2.0, y) with its own type and rounding, then the product.
 Values import_ldexp(GraphBuilder &b, const AtenCall &call) {
   DType exponent_type = call.value(1)->type.dtype, dtype = result_of(call);
   if (is_complex(dtype))

@@ -3,6 +3,9 @@
 #include "ops/table.h"
 #include "support/error.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace oxyfuel {
 
 namespace {
@@ -59,16 +62,25 @@ Values import_arange_start(GraphBuilder &b, const AtenCall &call) { return range
 Values import_arange_step(GraphBuilder &b, const AtenCall &call) { return range(b, call, 0, 2); }
 Values import_prims_iota(GraphBuilder &b, const AtenCall &call) { return range(b, call, 1, 2); }
 
+/// An end of a linspace as a double: integers are truncated first, as in eager.
+Term linspace_end(GraphBuilder &b, const AtenCall &call, int i) {
+  const DType type = call.results.at(0).dtype;
+  if (graph::Value *tensor = call.tensor_or_null(i))
+    return term(b, tensor).to(is_float(type) ? DType::kF64 : type).to(DType::kF64);
+  const double number = call.number(i);
+  return term(b, b.scalar(is_float(type) ? number : std::trunc(number), DType::kF64));
+}
+
 /// Both halves from their own end, as eager's linspace.
 Values import_linspace(GraphBuilder &b, const AtenCall &call) {
   const graph::Type &type = call.results.at(0);
   auto steps = type.shape.at(0).constant();
-  if (!is_float(type.dtype) || !steps || call.tensor_or_null(0) || call.tensor_or_null(1))
-    throw UnsupportedError(call.overload + " of integers, from tensors or with an unknown number of steps");
-  double start = call.number(0), end = call.number(1);
-  double step = *steps > 1 ? (end - start) / static_cast<double>(*steps - 1) : 0;
+  if (is_complex(type.dtype) || !steps)
+    throw UnsupportedError(call.overload + " of complex numbers or with an unknown number of steps");
+  Term start = linspace_end(b, call, 0), end = linspace_end(b, call, 1);
+  Term step = (end - start) / std::max<double>(1, double(*steps - 1));
   Term place = numbers(b, type.shape[0], 1, 0, DType::kF64);
-  Term from_start = place * step + start, from_end = place.like(end) - (place.like(double(*steps - 1)) - place) * step;
+  Term from_start = place * step + start, from_end = end - (place.like(double(*steps - 1)) - place) * step;
   Term is_first_half = place < place.like(*steps == 1 ? 1 : double(*steps / 2));
   return {choose(is_first_half, from_start, from_end).to(type.dtype).value};
 }
@@ -110,7 +122,8 @@ constexpr AtenRule kRules[] = {
     {"aten.arange.start", import_arange_start},
     {"aten.arange.start_step", import_arange_step},
     {"prims.iota.default", import_prims_iota},
-    {"aten.linspace.default", import_linspace},
+    {"aten.linspace.default aten.linspace.Tensor_Tensor aten.linspace.Tensor_Scalar aten.linspace.Scalar_Tensor",
+     import_linspace},
     {"aten.eye.default aten.eye.m", import_eye},
     {"aten._to_copy.default aten.clone.default aten.detach.default aten.alias.default aten.lift_fresh.default "
      "aten.lift_fresh_copy.default aten.contiguous.default aten.to.dtype aten.alias_copy.default "

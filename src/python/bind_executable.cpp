@@ -51,27 +51,6 @@ const char *kind_name(runtime::Buffer::Kind kind) {
   return "";
 }
 
-const char *kind_name(runtime::Step::Kind kind) {
-  using Kind = runtime::Step::Kind;
-  switch (kind) {
-  case Kind::kKernel: return "kernel";
-  case Kind::kExtern: return "extern";
-  case Kind::kSizes: return "sizes";
-  case Kind::kLoop: return "loop";
-  case Kind::kBranch: return "branch";
-  case Kind::kWhile: return "while";
-  case Kind::kCopy: return "copy";
-  }
-  return "";
-}
-
-nb::list steps(Executable &self) {
-  nb::list result;
-  for (const runtime::Step &step : self.program().plan().steps)
-    result.append(nb::make_tuple(kind_name(step.kind), step.name));
-  return result;
-}
-
 nb::tuple memory_map(Executable &self) {
   const runtime::Plan &plan = self.program().plan();
   const runtime::Program::MemoryMap map = self.program().memory_map();
@@ -117,7 +96,6 @@ void bind_executable(nb::module_ &module) {
            nb::arg("constants"), nb::arg("outputs"), nb::arg("externs"))
       .def("__call__", &Executable::call, nb::arg("arguments"),
            "Empties the list of arguments; gives a list of results.")
-      .def("profile", &Executable::profile, nb::arg("arguments"), "(name, nanoseconds) of each step of one call.")
       .def("step_times", &Executable::step_times,
            "(kind, name, location, runs, nanoseconds, begin, end) of each step over the calls that were recorded.")
       .def("forget_step_times", &Executable::forget_step_times)

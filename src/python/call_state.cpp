@@ -161,6 +161,7 @@ void CallState::finish() {
   if (holds_extern_results)
     for (nb::object &result : extern_results)
       result.reset();
+  as_made.clear();
   holds_extern_results = false;
   arguments = nb::list(nb::handle(), nb::detail::steal_t());
   Py_CLEAR(error);
@@ -213,7 +214,12 @@ OxyfuelStatus CallState::deliver(int32_t index, const runtime::Output &descripti
   case Kind::kExtern: {
     const runtime::Step &step = executable.program_->plan().steps[description.source];
     const size_t first = executable.signature_.externs[step.index].operand_ranks.size();
-    outputs[index] = extern_results[step.buffers[first + description.result]];
+    const int32_t buffer = step.buffers[first + description.result];
+    outputs[index] = extern_results[buffer];
+    if (!executable.is_viewed_[index])
+      for (auto &[made, tensor] : as_made)
+        if (made == buffer)
+          outputs[index] = tensor;
     break;
   }
   case Kind::kInteger: outputs[index] = nb::int_(offset); break;
@@ -291,8 +297,10 @@ bool CallState::take_result(const runtime::ExternStep &step, size_t i, nb::objec
       dense[order[k - 1]] = dense[order[k]] * std::max<int64_t>(view.shape[order[k]], 1);
     wanted = dense.data();
   }
-  if (!same_strides(rank, view.shape, view.strides, wanted) ||
-      overlaps_operand(step, operand_count, view.data, end_of(view))) {
+  const bool overlaps = overlaps_operand(step, operand_count, view.data, end_of(view));
+  if (overlaps || !same_strides(rank, view.shape, view.strides, wanted)) {
+    if (!overlaps && executable.is_delivered_[buffer])
+      as_made.emplace_back(buffer, tensor);
     void *memory = nullptr;
     nb::object copy = nb::steal(new_tensor(dtype, rank, view.shape, wanted, &memory));
     if (!copy)

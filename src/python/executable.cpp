@@ -99,7 +99,7 @@ Executable::~Executable() = default;
 void Executable::find_last_uses() {
   const runtime::Plan &plan = program_->plan();
   last_use_.assign(plan.buffers.size(), -1);
-  is_delivered_.assign(plan.buffers.size(), 0);
+  is_delivered_.assign(plan.buffers.size(), 0), is_viewed_.assign(plan.outputs.size(), 0);
   int32_t control_end = -1;
   for (int32_t i = 0; i < static_cast<int32_t>(plan.steps.size()); ++i) {
     const runtime::Step &step = plan.steps[i];
@@ -125,7 +125,9 @@ void Executable::find_last_uses() {
       throw nb::value_error(("extern step " + step.name + " does not fit its function").c_str());
   }
   for (const runtime::Output &output : plan.outputs)
-    if (output.kind == runtime::Output::Kind::kExtern) {
+    if (output.kind == runtime::Output::Kind::kView && output.source < 0) {
+      is_viewed_.at(~output.source) = 1;
+    } else if (output.kind == runtime::Output::Kind::kExtern) {
       const runtime::Step &step = plan.steps[output.source];
       const size_t first = signature_.externs[step.index].operand_ranks.size();
       is_delivered_[step.buffers.at(first + output.result)] = 1;
@@ -138,18 +140,6 @@ std::unique_ptr<CallState> Executable::take_state() {
   std::unique_ptr<CallState> state = std::move(idle_.back());
   idle_.pop_back();
   return state;
-}
-
-nb::list Executable::call(nb::list arguments) { return run(std::move(arguments), nullptr, false); }
-
-nb::list Executable::profile(nb::list arguments) {
-  const auto &steps = program_->plan().steps;
-  std::vector<runtime::StepTime> times(steps.size());
-  run(std::move(arguments), times.data(), true);
-  nb::list result;
-  for (size_t i = 0; i < steps.size(); ++i)
-    result.append(nb::make_tuple(nb::str(steps[i].name.c_str()), times[i].nanoseconds));
-  return result;
 }
 
 nb::list Executable::step_times() {
@@ -172,7 +162,7 @@ void Executable::add_times(const std::vector<runtime::StepTime> &times) {
   }
 }
 
-nb::list Executable::run(nb::list arguments, runtime::StepTime *step_times, bool keep_arguments) {
+nb::list Executable::call(nb::list arguments) {
   if (PyList_GET_SIZE(arguments.ptr()) != signature_.argument_count)
     throw nb::type_error(("found " + std::to_string(PyList_GET_SIZE(arguments.ptr())) + " arguments, wanted " +
                           std::to_string(signature_.argument_count))
@@ -194,8 +184,7 @@ nb::list Executable::run(nb::list arguments, runtime::StepTime *step_times, bool
   runtime::Call call;
   state->fill(call);
   call.threads = thread_count();
-  call.step_times = step_times;
-  const bool records = !step_times && records_steps();
+  const bool records = records_steps();
   if (records) {
     state->times.assign(program_->plan().steps.size(), {});
     call.step_times = state->times.data();
@@ -234,8 +223,7 @@ nb::list Executable::run(nb::list arguments, runtime::StepTime *step_times, bool
   }
   state->finish();
   idle_.push_back(std::move(state));
-  if (!keep_arguments)
-    PyList_SetSlice(arguments.ptr(), 0, PyList_GET_SIZE(arguments.ptr()), nullptr);
+  PyList_SetSlice(arguments.ptr(), 0, PyList_GET_SIZE(arguments.ptr()), nullptr);
   return results;
 }
 

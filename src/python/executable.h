@@ -57,8 +57,6 @@ public:
   nb::list call(nb::list arguments);
 
   runtime::Program &program() { return *program_; }
-  /// Nanoseconds of each step of one call, with the step's name.
-  nb::list profile(nb::list arguments);
   /// (kind, name, location, runs, nanoseconds, begin, end) of each step of the plan over all calls while steps were
   /// recorded; begin and end are those of the latest run, in nanoseconds of a clock that never goes back. Empty when
   /// there were none.
@@ -67,7 +65,6 @@ public:
 
 private:
   friend struct CallState;
-  nb::list run(nb::list arguments, runtime::StepTime *step_times, bool keep_arguments);
   void add_times(const std::vector<runtime::StepTime> &times);
   std::unique_ptr<struct CallState> take_state();
   void find_last_uses();
@@ -77,6 +74,7 @@ private:
   std::vector<uint8_t> is_bound_;                       ///< a plan argument each: bind steps read it
   std::vector<int32_t> last_use_;                       ///< a plan buffer each: last step that uses it
   std::vector<uint8_t> is_delivered_;                   ///< a plan buffer each: an output is that extern result
+  std::vector<uint8_t> is_viewed_;                      ///< a plan output each: another output is a view of it
   std::vector<std::unique_ptr<struct CallState>> idle_; ///< guarded by the interpreter lock
   std::vector<runtime::StepTime> times_;                ///< a step each; guarded by the interpreter lock
   bool poison_ = false;

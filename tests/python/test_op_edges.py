@@ -103,9 +103,15 @@ def as_tuple(value: Any) -> tuple[torch.Tensor, ...]:
     return (value,) if isinstance(value, torch.Tensor) else tuple(value)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, *INTEGERS], ids=str)
+DIGAMMAS = frozenset({"digamma", "polygamma.polygamma_n_0", "special.polygamma.special_polygamma_n_0"})
+WRONG_IN_EAGER = frozenset((entry, torch.float64) for entry in DIGAMMAS | {"log1p"})
+"""digamma of -1 + 2**-53 is a third too small and log1p of a denormal number is 0; test_op_samples.py has the right values."""
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
 def test_unary(dtype):
-    lines = check_all(list(of_class("UnaryUfuncInfo", dtype)), (edges(dtype),))
+    ops = [(entry, op) for entry, op in of_class("UnaryUfuncInfo", dtype) if (entry, dtype) not in WRONG_IN_EAGER]
+    lines = check_all(ops, (edges(dtype),))
     assert not lines, "\n".join(lines)
 
 
@@ -113,16 +119,26 @@ RAISES_FOR_ZERO = frozenset(["div.floor_rounding", "div.trunc_rounding", "floor_
 """Integer division: eager raises when any divisor is zero."""
 
 
-# Of wider integers the least one by -1 ends the process in eager.
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, *INTEGERS[2:]], ids=str)
+ENDS_THE_PROCESS = frozenset(["div.trunc_rounding", "lcm"])
+"""In eager, of the least 32-bit or 64-bit integer and -1: an exception of the processor."""
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
 def test_binary(dtype):
     ops = list(of_class("BinaryUfuncInfo", dtype))
     a, b = pairs(dtype)
-    lines = []
+    is_small = b.double().abs() < 100  # eager walks through all degrees of a polynomial
+    lines = check_all([(entry, op) for entry, op in ops if "_polynomial_" in entry], (a[is_small], b[is_small]))
+    ops = [(entry, op) for entry, op in ops if "_polynomial_" not in entry]
+    if dtype in (torch.int32, torch.int64):
+        least = torch.iinfo(dtype).min
+        kept = (a != least) & (b != least) & (b != 0)
+        lines += check_all([(entry, op) for entry, op in ops if entry in ENDS_THE_PROCESS], (a[kept], b[kept]))
+        ops = [(entry, op) for entry, op in ops if entry not in ENDS_THE_PROCESS]
     if not dtype.is_floating_point:
         divisions = [(entry, op) for entry, op in ops if entry in RAISES_FOR_ZERO]
         ops = [(entry, op) for entry, op in ops if entry not in RAISES_FOR_ZERO]
-        lines = check_all(divisions, (a[b != 0], b[b != 0]))
+        lines += check_all(divisions, (a[b != 0], b[b != 0]))
     lines += check_all(ops, (a, b))
     assert not lines, "\n".join(lines)
 
@@ -147,7 +163,7 @@ def rows(dtype: torch.dtype, fill: torch.Tensor) -> torch.Tensor:
     return table.flatten(0, 1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, *INTEGERS], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
 def test_reductions(dtype):
     lines = []
     ops = list(of_class("ReductionOpInfo", dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import pytest
 import torch
 
@@ -98,3 +99,22 @@ def test_ldexp_of_exponents_that_leave_the_type(dtype, exponents):
     x = torch.tensor([float("inf"), 0.0, -0.0, 2.0, 3e4, 1.5, float("nan")]).to(dtype)
     torch.compiler.reset()
     check(torch.ldexp, x, torch.tensor(exponents, dtype=torch.int32), native=dtype != torch.float64)
+
+
+def test_digamma_in_double():
+    """Right values by mpmath: eager's has an error of a third beside the pole at -1."""
+    x = torch.tensor(
+        [1.7976931348623157e308, 1e300, 1e71, 12.25, 1.5, 1e-300, -0.9999999999999998], dtype=torch.float64
+    )
+    right = torch.tensor([float(mpmath.digamma(mpmath.mpf(value))) for value in x.tolist()], dtype=torch.float64)
+    found = torch.compile(torch.digamma, backend="oxyfuel", fullgraph=True)(x)
+    # Near its zero at 1.46 the function subtracts numbers of the size of its argument.
+    bound = 4 * torch.finfo(torch.float64).eps * torch.maximum(right.abs(), torch.ones(7, dtype=torch.float64))
+    assert ((found - right).abs() <= bound).all(), f"{found.tolist()} is not {right.tolist()}"
+
+
+def test_log1p_of_denormals_in_double():
+    """They are their own logarithm; eager gives 0 for the least."""
+    x = torch.tensor([5e-324, -5e-324, 1e-310], dtype=torch.float64)
+    found = torch.compile(torch.log1p, backend="oxyfuel", fullgraph=True)(x)
+    assert found.tolist() == x.tolist()

@@ -37,11 +37,11 @@ Expr expand_digamma(Expr x) {
   const Expr wide = cast(x, DType::kF64);
   const auto f64 = [&](double value) { return wide.like(value); };
   const Expr is_reflected = wide < f64(0);
-  const Expr z = at_most(select(is_reflected, f64(1) - wide, wide), 1e70);
+  const Expr whole = select(is_reflected, f64(1) - wide, wide), z = at_most(whole, 1e70);
   const Expr w = z + f64(12);
   const Expr inverse = f64(1) / w, s = inverse * inverse;
   const Expr series = polynomial(s, {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12});
-  const Expr log = is_single ? log_double(w) : host_call(w, kHostLog);
+  const Expr log = is_single ? log_double(w) : host_call(whole + f64(12), kHostLog);
   const Expr sum = sum_of_reciprocals(z, 0) + (sum_of_reciprocals(z, 4) + sum_of_reciprocals(z, 8));
   const Expr positive = (log - fma(s, series, f64(0.5) * inverse)) - sum;
 
