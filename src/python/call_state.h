@@ -58,7 +58,8 @@ struct CallState {
 
   std::vector<nb::object> outputs;        ///< a plan output each
   std::vector<nb::object> extern_results; ///< a plan buffer each
-  std::vector<std::pair<int32_t, nb::object>> as_made; ///< extern results as PyTorch made them, whose copies kernels read
+  std::vector<std::pair<int32_t, nb::object>>
+      as_made; ///< extern results as PyTorch made them, whose copies kernels read
   bool holds_extern_results = false;
   std::string message;
   PyThreadState *thread = nullptr; ///< while the interpreter lock is released
