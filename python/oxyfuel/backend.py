@@ -73,6 +73,8 @@ def compile_dynamo_graph(
             )
         )
 
+        stack.enter_context(dynamo.without_code_generators())
+
         def compiler(kind: str) -> SerializableAOTDispatchCompiler:
             compile_kind = functools.partial(compile_aten, settings=settings, kind=kind, static=static)
             return SerializableAOTDispatchCompiler(OutputCode, compile_kind)

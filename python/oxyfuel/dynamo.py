@@ -1,11 +1,13 @@
 """What we listen to in TorchDynamo, which has no interface for it: whose compile is running, and why it compiles again."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from torch._dynamo import config, convert_frame
+from torch._inductor import codecache
 
 from oxyfuel import recompilation
 from oxyfuel.options import make_settings
@@ -26,10 +28,7 @@ def is_backend(compiler: Any, wanted: Callable[..., Any]) -> bool:
 def _layers(compiler: Any) -> list[Any]:
     layers = [compiler]
     while len(layers) < 16:
-        inner = (
-            getattr(layers[-1], name, None)
-            for name in ("_torchdynamo_orig_backend", "compiler_fn", "__wrapped__", "func")
-        )
+        inner = (getattr(layers[-1], name, None) for name in WRAPPED)
         found = next(filter(callable, inner), None)
         if found is None:
             break
@@ -45,6 +44,18 @@ def _is_strict(compiler: Any) -> bool:
             given = layer.kwargs
     strict: bool = make_settings(given.get("options"), given.get("mode")).strict
     return strict
+
+
+@contextlib.contextmanager
+def without_code_generators() -> Iterator[None]:
+    """The key of AOTAutograd's cache registers Inductor's code generators first, for the identifiers of passes that users
+    gave them. They say nothing about our programs, and take over a second to import. Under Dynamo's lock."""
+    register = codecache.init_backend_registration
+    codecache.init_backend_registration = lambda: None
+    try:
+        yield
+    finally:
+        codecache.init_backend_registration = register
 
 
 def watch_recompiles(ours: Callable[..., Any]) -> None:

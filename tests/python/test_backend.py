@@ -63,6 +63,16 @@ def test_the_backend_needs_no_import_of_ours():
     assert done.stdout.strip() == "[1.0, 1.0]", done.stderr
 
 
+def test_inductor_code_generators_are_not_imported():
+    """They would take longer than all of ours."""
+    code = (
+        "import sys, torch; print(torch.compile(lambda x: x + 1, backend='oxyfuel')(torch.zeros(2)).tolist(), "
+        "'torch._inductor.lowering' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[1.0, 1.0] False", done.stderr
+
+
 def test_dynamo_optimize():
     f = torch._dynamo.optimize("oxyfuel")(pointwise)
     x = torch.randn(4)
