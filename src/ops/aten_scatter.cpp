@@ -1,4 +1,6 @@
 // Writing at computed places.
+#include <cmath>
+
 #include "ops/aten_index.h"
 #include "ops/compose.h"
 #include "ops/table.h"
@@ -260,6 +262,25 @@ Values import_masked_scatter(GraphBuilder &b, const AtenCall &call) {
   return {choose(flat_mask, taken, x.reshape({n})).reshape(x.shape()).value};
 }
 
+/// histc(x, bins, low, high): how many elements lie in each of `bins` equal parts of [low, high].
+Values import_histc(GraphBuilder &b, const AtenCall &call) {
+  Term x = term(b, call.value(0));
+  int64_t bins = call.integer(1);
+  double low = call.number(2), high = call.number(3);
+  if (x.dtype() != DType::kF32 && x.dtype() != DType::kF64)
+    throw UnsupportedError(call.overload + " of " + std::string(name_of(x.dtype())));
+  if (!(low < high) || std::isinf(low) || std::isinf(high))
+    throw UnsupportedError(call.overload + " over the range of the elements");
+  x = x.reshape({graph::element_count(b.context(), x.shape())});
+  Term first = x.like(low), last = x.like(high);
+  Term part = ((x - first) * static_cast<double>(bins) / (last - first)).to(DType::kI64);
+  // The last part has its upper end; what lies outside, and NaN, goes to a part that is dropped.
+  part = choose(both(x >= first, x <= last), combine("minimum", part, part.like(static_cast<double>(bins - 1))),
+                part.like(static_cast<double>(bins)));
+  Scatter s{full(b, sizes(b.context(), {bins + 1}), 0, DType::kI64), part, full(b, part.shape(), 1, DType::kI64), 0};
+  return finish(b, call, s.run("add", s.base, s.update).slice(0, b.context().integer(0), b.context().integer(bins)));
+}
+
 constexpr AtenRule kRules[] = {
     {"aten.scatter.src aten.scatter.value", import_scatter},
     {"aten.scatter_add.default", import_scatter_add},
@@ -278,6 +299,7 @@ constexpr AtenRule kRules[] = {
     {"aten.diagonal_scatter.default", import_diagonal_scatter},
     {"aten.diagonal_backward.default", import_diagonal_backward},
     {"aten.masked_scatter.default", import_masked_scatter},
+    {"aten.histc.default", import_histc},
 };
 
 } // namespace

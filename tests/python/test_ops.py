@@ -332,3 +332,14 @@ def test_cross_entropy():
 
 def test_embedding():
     check(F.embedding, torch.randint(0, 9, (3, 4)), torch.randn(9, 5))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("bins", "low", "high"), [(7, -1, 1), (4, 0, 3), (1, -0.3, 0.7), (100, -2.5, 2.5)])
+def test_histc(dtype, bins, low, high):
+    edges = torch.linspace(-2.5, 2.5, 101, dtype=dtype)
+    special = torch.tensor([float("nan"), float("inf"), -float("inf"), 1e30, -0.0, low, high], dtype=dtype)
+    x = torch.cat([edges, special, torch.randn(500, dtype=dtype), torch.randint(-3, 5, (50,)).to(dtype)])
+    check(lambda x: torch.histc(x, bins, low, high), x)
+    check(lambda x: torch.histc(x, bins, low, high), x[:0])
+    check(lambda x: torch.histc(x[:, 3:], bins, low, high), x[:600].view(30, 20))

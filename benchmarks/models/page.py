@@ -1,0 +1,98 @@
+"""Writes docs/models.md from the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from models.architectures import ARCHITECTURES
+from models.measure import Row
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What was measured on."""
+
+    processor: str
+    threads: int
+    torch: str
+    transformers: str
+
+    @staticmethod
+    def here(threads: int) -> Setting:
+        return Setting(
+            processor(), threads, importlib.metadata.version("torch"), importlib.metadata.version("transformers")
+        )
+
+
+def processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    fields: dict[str, str] = {}
+    for line in cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []:
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    name = fields.get("model name", platform.machine())
+    flags = fields.get("flags", "").split()
+    width = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else ""
+    return f"{name} ({width})" if width else name
+
+
+def number(value: float | None, text: str) -> str:
+    return "–" if value is None else text.format(value)
+
+
+COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    ("model", lambda row: row.title),
+    ("kind", lambda row: ARCHITECTURES[row.title].family),
+    ("right", lambda row: "failed" if row.failure else "yes" if row.right else "**no**"),
+    ("error", lambda row: number(row.error, "{:.1e}")),
+    ("eager's", lambda row: number(row.eager_error, "{:.1e}")),
+    ("gradients", lambda row: {None: "", True: "yes", False: "**no**"}[row.gradients_right]),
+    ("error", lambda row: "" if row.gradients_error is None else number(row.gradients_error, "{:.1e}")),
+    ("graphs", lambda row: str(row.graphs)),
+    ("breaks", lambda row: str(len(row.breaks))),
+    ("in PyTorch", lambda row: ", ".join(f"`{name}` {count}" for name, count in row.externs.items())),
+    ("× eager", lambda row: number(row.speed_up, "{:.1f}")),
+    ("compile s", lambda row: number(row.compile_seconds, "{:.1f}")),
+    ("Inductor's", lambda row: number(row.inductor_seconds, "{:.1f}")),
+)
+
+
+def page(rows: list[Row], setting: Setting) -> str:
+    compared = [row for row in rows if ARCHITECTURES[row.title].gradients]
+    right, gradients = sum(row.right for row in rows), sum(row.gradients_right is True for row in compared)
+    lines = [
+        "<!-- Written by benchmarks/models (`make models`). -->",
+        "# Models of Hugging Face\n",
+        f"Of {len(rows)} programs {right} give what eager PyTorch gives, and {gradients} of the {len(compared)} whose",
+        "gradients are compared give its gradients.\n",
+        f"Classes of transformers {setting.transformers} in small configurations (two layers, 64 wide, two sequences of 32",
+        "tokens or images of 32 to 64 pixels a side), float32, random weights. *generate*: a prompt of 16 tokens and 12 new",
+        f"ones. Measured on {setting.processor}, threads: {setting.threads}, PyTorch {setting.torch}; each in a process of its",
+        "own with empty caches.\n",
+        "- right: against a run in float64, errors are at most 3 × (largest) and 1.5 × (root mean square) of eager's own.",
+        "  Errors are relative to the largest element of their tensor. Tokens that `generate` chooses are the same.",
+        "- graphs: what TorchDynamo gave to Oxyfuel without gradients. breaks: places where it ended one.",
+        "- in PyTorch: operators, in all graphs, that run as extern steps, and how many of each.",
+        "- × eager: eager's median time of a call over ours. Of such small models it tells what calls and operators cost;",
+        "  models of real size are in [RESULTS.md](../benchmarks/RESULTS.md).",
+        "- compile: the first call without gradients, TorchDynamo's part included, what a process pays once not.\n",
+        row_of([title for title, _ in COLUMNS]),
+        row_of(["---"] * len(COLUMNS)),
+        *(row_of([text(row) for _, text in COLUMNS]) for row in rows),
+    ]
+    lines += list_of("Failures", [(row.title, row.failure) for row in rows if row.failure])
+    lines += list_of("Graph breaks", [(row.title, reason) for row in rows for reason in row.breaks])
+    return "\n".join(lines) + "\n"
+
+
+def row_of(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def list_of(heading: str, items: list[tuple[str, Any]]) -> list[str]:
+    return ["", f"## {heading}\n", *(f"- {title}: {text}" for title, text in items)] if items else []
