@@ -28,7 +28,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="models", description=__doc__)
     parser.add_argument("titles", nargs="*", metavar="TITLE", help=f"one of: {'; '.join(ARCHITECTURES)}")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch and compiled code")
-    parser.add_argument("--seconds", type=float, default=0.5, help="to time each for, eager and compiled")
+    parser.add_argument("--seconds", type=float, default=0.5, help="to time each for")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds that one may take")
     parser.add_argument("--without-inductor", action="store_true", help="do not compile with Inductor, which needs g++")
     parser.add_argument("--rows", type=Path, default=ROOT / "build" / "models.jsonl", help="file of what was measured")

@@ -78,7 +78,7 @@ def page(rows: list[Row], setting: Setting) -> str:
         "  Errors are relative to the largest element of their tensor. Tokens that `generate` chooses are the same.",
         "- graphs: what TorchDynamo gave to Oxyfuel without gradients. breaks: places where it ended one.",
         "- in PyTorch: operators, in all graphs, that run as extern steps, and how many of each.",
-        "- × eager: eager's median time of a call over ours. Of such small models it tells what calls and operators cost;",
+        "- × eager: eager's shortest time of a call over ours. Of such small models it tells what calls and operators cost;",
         "  models of real size are in [RESULTS.md](../benchmarks/RESULTS.md).",
         "- compile: the first call without gradients, TorchDynamo's part included, what a process pays once not.\n",
         row_of([title for title, _ in COLUMNS]),
