@@ -5,6 +5,7 @@ imported (importer.py), compiled, and kept in AOTAutograd's cache with our own s
 """
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -12,7 +13,7 @@ import logging
 import os
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
-from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.output_code import OutputCode
 
 from oxyfuel import _C, cache, decompositions, dynamo, recompilation, rnn
+from oxyfuel.arguments import NOTHING_KNOWN, Arguments, arguments_of
 from oxyfuel.importer import Imported, Importer
 from oxyfuel.options import Settings, cache_directory, make_settings
 from oxyfuel.output_code import CompiledGraph, EagerGraph
@@ -55,7 +56,7 @@ def compile_dynamo_graph(
     watch_optimizers()
     if settings.perf_map:
         _C.write_perf_map()
-    static = static_arguments(module, example_inputs) if settings.static_weights else frozenset()
+    arguments = arguments_of(module, example_inputs)
     with contextlib.ExitStack() as stack:
         if rnn.has_recurrence(module):
             if needs_gradient(example_inputs):
@@ -76,7 +77,7 @@ def compile_dynamo_graph(
         stack.enter_context(dynamo.without_code_generators())
 
         def compiler(kind: str) -> SerializableAOTDispatchCompiler:
-            compile_kind = functools.partial(compile_aten, settings=settings, kind=kind, static=static)
+            compile_kind = functools.partial(compile_aten, settings=settings, kind=kind, arguments=arguments)
             return SerializableAOTDispatchCompiler(OutputCode, compile_kind)
 
         # Made anew for each graph: AotAutograd wraps the compilers that it is given each time that it is called.
@@ -96,13 +97,13 @@ def compile_graph(
     *,
     settings: Settings,
     kind: str,
-    static: frozenset[int] = frozenset(),
+    arguments: Arguments = NOTHING_KNOWN,
 ) -> OutputCode:
     """One ATen graph. What Oxyfuel does not compile, and what it fails on, PyTorch runs."""
     if not can_run_new_code():
         return eager(module, kind, NO_NEW_CODE)
     try:
-        return compile_native(module, examples, settings, kind, static)
+        return compile_native(module, examples, settings, kind, arguments)
     except _C.UnsupportedError as unsupported:
         log.info("oxyfuel: a graph runs in PyTorch: %s", unsupported)
         return eager(module, kind, str(unsupported))
@@ -114,16 +115,16 @@ def compile_graph(
 
 
 def compile_native(
-    module: fx.GraphModule, examples: Sequence[Any], settings: Settings, kind: str, static: frozenset[int]
+    module: fx.GraphModule, examples: Sequence[Any], settings: Settings, kind: str, arguments: Arguments
 ) -> CompiledGraph:
     # Weights of a training graph change with every step: nothing is prepared from them.
-    positions: Collection[int] = static_positions(module, static) if kind == "inference" else ()
+    known = arguments.of_aten_graph(module)
+    if kind != "inference" or not settings.static_weights:
+        known = dataclasses.replace(known, static=frozenset())
     program: bytes | None = None
     declined: dict[int, str] = {}
     while program is None:  # each time around, at least one more operator runs in PyTorch
-        imported = Importer(
-            module, examples, static=lambda p: p in positions, refused=settings.extern, declined=declined
-        ).run()
+        imported = Importer(module, examples, known=known, refused=settings.extern, declined=declined).run()
         dump = stage_folder(settings.dump)
         program, details = _C.compile(imported.graph, compile_settings(settings, imported, dump))
         if program is None:
@@ -256,35 +257,6 @@ def warn_of_cache(problem: str) -> None:
 def needs_gradient(example_inputs: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(
         isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs
-    )
-
-
-def static_arguments(module: fx.GraphModule, example_inputs: Sequence[Any]) -> frozenset[int]:
-    """Positions of parameters and buffers, which mostly stay as they are from call to call. FSDP's do not."""
-    found = set()
-    placeholders = module.graph.find_nodes(op="placeholder")
-    for position, (node, value) in enumerate(zip(placeholders, example_inputs)):
-        if not isinstance(value, torch.Tensor):
-            continue
-        source = getattr(node, "_dynamo_source", None)
-        guard = getattr(source, "guard_source", None)
-        guard = guard() if callable(guard) else guard
-        if guard is not None and getattr(guard, "is_fsdp_module", lambda: False)():
-            continue
-        marked = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") is not None
-        of_module = guard is not None and getattr(guard, "is_unspecialized_nn_module", lambda: False)()
-        if isinstance(value, torch.nn.Parameter) or marked or of_module:
-            found.add(position)
-    return frozenset(found)
-
-
-def static_positions(module: fx.GraphModule, static: frozenset[int]) -> frozenset[int]:
-    """The same among the arguments of an ATen graph, which says of each where it came from."""
-    placeholders = module.graph.find_nodes(op="placeholder")
-    return frozenset(
-        position
-        for position, node in enumerate(placeholders)
-        if isinstance(node.meta.get("desc"), PlainAOTInput) and node.meta["desc"].idx in static
     )
 
 

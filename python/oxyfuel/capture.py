@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from oxyfuel.arguments import NOTHING_KNOWN, Arguments
 from oxyfuel.backend import backend, compile_dynamo_graph, compile_graph, compile_native
 from oxyfuel.options import Settings, make_settings
 from oxyfuel.output_code import WatchedGraph
@@ -40,7 +41,7 @@ class Call:
         """Results of another graph of the same inputs as we compile it. Raises OursFailedError."""
         inputs = self.fresh_inputs()
         try:
-            compiled = compile_native(module, self.examples, self.settings, self.kind, frozenset())
+            compiled = compile_native(module, self.examples, self.settings, self.kind, NOTHING_KNOWN)
             return list(compiled(inputs))
         except Exception as error:
             raise OursFailedError(f"{type(error).__name__}: {error}") from error
@@ -74,9 +75,9 @@ def compile_watched(
     keywords = {name: options.pop(name) for name in TORCH_COMPILE_KEYWORDS if name in options}
 
     def compile_aten(
-        module: fx.GraphModule, examples: Sequence[Any], *, settings: Settings, kind: str, static: frozenset[int]
+        module: fx.GraphModule, examples: Sequence[Any], *, settings: Settings, kind: str, arguments: Arguments
     ) -> Any:
-        native: Any = compile_graph(module, examples, settings=settings, kind=kind, static=static)
+        native: Any = compile_graph(module, examples, settings=settings, kind=kind, arguments=arguments)
         fallback = native.report.fallback
         if fallback and not fallback.startswith(OUR_FAILURE):
             return native  # nothing of ours runs

@@ -7,7 +7,7 @@ PyTorch. What cannot even be that raises UnsupportedError, and the whole graph r
 import dataclasses
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from torch._prims_common import is_contiguous_or_false
 from torch.utils import _pytree as pytree
 
 from oxyfuel import _C
+from oxyfuel.arguments import NOTHING_KNOWN, Arguments
 from oxyfuel.dynamo import OUTER_FRAME
 from oxyfuel.extern import ExternCall, IntegerSlot, TensorSlot
 from oxyfuel.symbols import SymbolTable, expression_of
@@ -119,13 +120,13 @@ class Importer:
         module: fx.GraphModule,
         examples: Sequence[Any],
         *,
-        static: Callable[[int], bool] = lambda position: False,
+        known: Arguments = NOTHING_KNOWN,
         refused: Iterable[str] = (),
         declined: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.module = module
         self.examples = examples
-        self.is_static = static
+        self.known = known
         self.refused = frozenset(refused)
         self.declined = declined
         self.number = -1
@@ -200,9 +201,9 @@ class Importer:
         self.placeholders[node] = position
         value = None if node in self.tokens else self.example(node, position)
         if isinstance(value, torch.Tensor):
-            dtype = self.check_tensor(value, f"argument {node.name}", is_given=True)
+            dtype = self.check_tensor(value, f"argument {self.known.name(position) or node.name}", is_given=True)
             strides = self.symbols.sizes(value.stride())
-            is_static = self.is_static(position)
+            is_static = position in self.known.static
             made = self.graph.add_input(dtype, self.symbols.sizes(value.shape), strides, node.name, is_static)
             self.values[node] = made
             self.result.arguments.append((False, len(self.inputs)))
@@ -227,15 +228,22 @@ class Importer:
         tensors that are given the memory may hold something else.
         """
         if value.device.type != "cpu":
-            raise _C.UnsupportedError(f"{what} is on the device {value.device}, not on the CPU")
+            raise self.refuse(f"{what} is on the device {value.device}, not on the CPU", value)
         if value.layout != torch.strided:
-            raise _C.UnsupportedError(f"{what} is sparse ({value.layout})")
+            raise self.refuse(f"{what} is sparse", value, "to_dense() outside of the compiled function")
         if is_given and (value.is_conj() or value.is_neg()):
-            raise _C.UnsupportedError(f"{what} is a lazily conjugated or negated tensor")
+            hint = "resolve_conj().resolve_neg() outside of the compiled function"
+            raise self.refuse(f"{what} is a conjugate or negative that PyTorch has not computed yet", value, hint)
         dtype = DTYPES.get(value.dtype)
         if dtype is None:
-            raise _C.UnsupportedError(f"{what} has elements of type {value.dtype}, which oxyfuel does not compile")
+            raise self.refuse(f"{what} has elements of a type that oxyfuel does not compile", value)
         return dtype
+
+    @staticmethod
+    def refuse(what: str, value: torch.Tensor, instead: str = "") -> _C.UnsupportedError:
+        found = f"{value.dtype}{[*map(str, value.shape)]} on {value.device}, {value.layout}".replace("'", "")
+        lines = [what, f"found  {found}", "so     PyTorch runs this graph"]
+        return _C.UnsupportedError("\n  ".join(lines + [f"or     {instead}"] * bool(instead)))
 
     def attribute(self, node: fx.Node) -> Any:
         value: Any = operator.attrgetter(str(node.target))(self.module)

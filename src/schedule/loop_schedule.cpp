@@ -46,7 +46,7 @@ int64_t power_of_two_at_most(int64_t n) {
 LoopSchedule choose(const LoopProblem &problem, const Machine &machine) {
   LoopSchedule schedule;
   int rank = static_cast<int>(problem.extents.size());
-  int lanes = std::max(1, machine.lanes(problem.widest_bytes));
+  int lanes = std::max(1, machine.lanes(problem.lane_bytes));
   double best = -1e30;
   for (int axis = rank - 1; axis >= 0; --axis) {
     double score = axis_score(problem, axis, lanes);
@@ -86,9 +86,9 @@ LoopSchedule choose(const LoopProblem &problem, const Machine &machine) {
   int64_t cost = std::max(1, problem.cost);
   if (schedule.is_vector_folded) {
     schedule.unroll = extent >= 4 * schedule.width ? 4 : 1;
-    int64_t steps = (extent + schedule.width * schedule.unroll - 1) / (schedule.width * schedule.unroll);
-    schedule.chunk = steps * folded_steps > 2 * kChunkSteps ? kChunkSteps : 0;
-    int64_t row = (extent + schedule.width - 1) / schedule.width * folded_steps * cost;
+    int64_t steps = (extent + schedule.width - 1) / schedule.width * folded_steps; // at most: some loops do not unroll
+    schedule.chunk = steps > 2 * kChunkSteps ? kChunkSteps : 0;
+    int64_t row = steps * cost;
     schedule.grain = std::max<int64_t>(1, kTaskVectorOperations / std::max<int64_t>(1, row));
     return schedule;
   }

@@ -43,8 +43,8 @@ struct LoopProblem {
   std::vector<bool> is_static;  ///< the extent is a constant
   std::vector<bool> is_folded;
   std::vector<LoopAccess> accesses;
-  int widest_bytes = 4; ///< of the element types computed with
-  int cost = 1;         ///< of one point, in additions
+  int lane_bytes = 4; ///< of the element type that vectors are made for
+  int cost = 1;       ///< of one point, in additions
 };
 
 /// The cost model's choice; the same for the same problem and machine.

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import oxyfuel
+from oxyfuel import arguments
 from oxyfuel import backend as backend_module
 from oxyfuel.reports import collect
 from support import run_both, same
@@ -84,11 +85,47 @@ def test_tensors_of_other_devices():
     with collect() as explanation:
         result = compiled(torch.empty(3, device="meta"))
     assert result.device.type == "meta"
-    assert "is on the device meta, not on the CPU" in fallbacks(explanation)[0]
+    assert fallbacks(explanation)[0] == (
+        "argument x is on the device meta, not on the CPU\n"
+        "  found  torch.float32[3] on meta, torch.strided\n"
+        "  so     PyTorch runs this graph"
+    )
     same(compiled(torch.ones(3)), torch.ones(3) * 2)
     found, _, _ = run_both(lambda x: ((x + 1).to("meta"), x + 1), torch.ones(3))
     assert found[0][0].device.type == "meta"
     same(found[0][1], torch.ones(3) * 2)
+
+
+def test_messages_name_arguments_as_the_program_does():
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3, device="meta")])
+            self.register_buffer("scale", torch.ones(3, device="meta"))
+
+        def forward(self, state):
+            return state["inner"][0] * self.scale + self.layers[0].bias
+
+    model = Scaled()
+    one = torch.ones(3, device="meta")
+    with collect() as explanation:
+        torch.compile(model, backend="oxyfuel")({"inner": [one]})
+    assert fallbacks(explanation)[0].startswith("argument self.scale is on the device meta")
+    names = [arguments.name_of_source(node) for node in placeholders_of(model, {"inner": [one]})]
+    assert names == ["state['inner'][0]", "self.scale", "self.layers[0].bias"]
+
+
+def placeholders_of(model, *inputs):
+    """Of the graph that Dynamo makes."""
+    found = []
+
+    def keep(module, examples):
+        found.extend(module.graph.find_nodes(op="placeholder"))
+        return module
+
+    torch.compiler.reset()
+    torch.compile(model, backend=keep)(*inputs)
+    return found
 
 
 def test_nested_tensors():

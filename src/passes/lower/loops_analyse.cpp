@@ -1,6 +1,7 @@
 // What a loops group computes: its domain, levels of reductions, rows worth keeping, merged axes.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <unordered_set>
 
 #include "ops/op.h"
@@ -264,24 +265,29 @@ private:
       problem.is_static.push_back(plan_.domain.extents[i].constant().has_value());
       problem.is_folded.push_back(plan_.domain.is_folded[i]);
     }
-    // Lanes are those of the floats where there are any: indices and masks beside them then take several registers.
-    int widest_float = 0, widest = 1, cost = 1;
-    auto see = [&](DType dtype) {
-      int bytes = static_cast<int>(size_of(opmath_of(dtype)));
+    // Lanes are those of the floats where there are any, of two sizes the one with more work: what is wider then takes
+    // several registers, as indices and masks do. (A variance is summed in double among single-precision functions.)
+    int cost = 1, widest = 1;
+    std::map<int, int> float_cost;
+    auto see = [&](DType dtype, int work) {
+      const int bytes = static_cast<int>(size_of(opmath_of(dtype)));
       widest = std::max(widest, bytes);
       if (is_float(dtype) || is_complex(dtype))
-        widest_float = std::max(widest_float, bytes);
+        float_cost[std::min(bytes, 8)] += work;
     };
     for (const auto &node : region_.nodes()) {
-      if (node->op->kind != OpKind::kView)
-        cost += node->op->cost;
-      see(node->result()->type.dtype);
+      const int work = node->op->kind != OpKind::kView ? node->op->cost : 0;
+      cost += work;
+      see(node->result()->type.dtype, work);
     }
     for (const auto &input : region_.inputs())
-      see(input->type.dtype);
-    widest = widest_float ? widest_float : widest;
+      see(input->type.dtype, 0);
     problem.cost = cost;
-    problem.widest_bytes = std::min(widest, 8);
+    problem.lane_bytes = std::min(widest, 8);
+    int most = -1;
+    for (auto [bytes, work] : float_cost)
+      if (work >= most)
+        most = work, problem.lane_bytes = bytes;
     std::vector<Expr> loads;
     for_each_expr([&](Expr &e) { collect_loads(e, loads); });
     std::sort(loads.begin(), loads.end(), [](Expr x, Expr y) { return x->id < y->id; });

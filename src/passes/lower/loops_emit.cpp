@@ -1,5 +1,6 @@
 // Loops groups into Loop IR: tasks over the unfolded axes, one loop over the folded axes a level, then the stores.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ops/op.h"
 #include "passes/lower/loops.h"
@@ -321,12 +322,12 @@ private:
 
   // Lanes along a folded axis: main loop of unrolled vectors, masked tail, tree over vectors and lanes.
   void emit_folded_level(VarMap &vars, int level) {
-    int vectors = schedule_.unroll;
+    int vectors = unroll_of(level);
     std::vector<Accumulator> accumulators = make_accumulators(level, vectors);
     start(accumulators, vectors);
     folded_loops(vars, 0, schedule_.folded.size(), [&](VarMap &inner) {
       sweep(
-          inner, [&](VarMap &at_lane, Expr at) { accumulate(accumulators, level, at_lane, at); },
+          inner, vectors, [&](VarMap &at_lane, Expr at) { accumulate(accumulators, level, at_lane, at); },
           [&] {
             if (schedule_.chunk)
               flush(accumulators, vectors);
@@ -359,15 +360,42 @@ private:
     accumulators_.insert(accumulators_.end(), accumulators.begin(), accumulators.end());
   }
 
-  /// Runs over the folded vector axis: `body(vars, accumulator element)`; `between` after each chunk of the main loop.
-  void sweep(const VarMap &vars, const std::function<void(VarMap &, Expr)> &body,
+  /// Vectors that a loop over the folded vector axis takes at a time: several hide the latency of additions. A
+  /// mathematical function has enough to do in one vector, and several of them run out of registers.
+  int unroll_of(int level) const {
+    std::unordered_set<const ExprNode *> seen;
+    auto calls = [&](Expr e) { return calls_function(e, seen); };
+    auto is_heavy = [&](const auto &item) { return item.level == level && calls(item.element); };
+    bool heavy = std::any_of(plan_.rows.begin(), plan_.rows.end(), is_heavy) ||
+                 std::any_of(plan_.folds.begin(), plan_.folds.end(), is_heavy);
+    if (level == plan_.levels)
+      heavy = heavy || std::any_of(plan_.roots.begin(), plan_.roots.end(), [&](const auto &root) {
+                return root.extent == Extent::kFull && calls(root.element);
+              });
+    return heavy ? 1 : schedule_.unroll;
+  }
+
+  static bool calls_function(Expr e, std::unordered_set<const ExprNode *> &seen) {
+    if (!seen.insert(e.node()).second)
+      return false;
+    if (e.kind() >= ExprKind::kExp && e.kind() <= ExprKind::kHostCall)
+      return true;
+    for (int i = 0; i < e->operand_count; ++i)
+      if (calls_function(e.operand(i), seen))
+        return true;
+    return false;
+  }
+
+  /// Runs over the folded vector axis, `unroll` vectors at a time: `body(vars, accumulator element)`; `between` after
+  /// each chunk of the main loop.
+  void sweep(const VarMap &vars, int unroll, const std::function<void(VarMap &, Expr)> &body,
              const std::function<void()> &between) {
     int axis = schedule_.vector_axis;
     Expr begin = ranges_[axis].begin, extent = ranges_[axis].extent;
-    int64_t step = static_cast<int64_t>(schedule_.width) * schedule_.unroll;
+    int64_t step = static_cast<int64_t>(schedule_.width) * unroll;
     Expr main = extent - floor_mod(extent, context().integer(step));
     auto unrolled = [&](Expr j) {
-      for (int u = 0; u < schedule_.unroll; ++u)
+      for (int u = 0; u < unroll; ++u)
         lanes(vars, j + static_cast<int64_t>(u) * schedule_.width, {}, [&](VarMap &inner, Expr lane) {
           body(inner, context().integer(static_cast<int64_t>(u) * schedule_.width) + lane);
         });
@@ -483,7 +511,7 @@ private:
       return;
     auto at_place = [&](VarMap &inner) {
       if (schedule_.is_vector_folded)
-        sweep(inner, [&](VarMap &at_lane, Expr) { store_at(Extent::kFull, at_lane); }, [] {});
+        sweep(inner, unroll_of(plan_.levels), [&](VarMap &at_lane, Expr) { store_at(Extent::kFull, at_lane); }, [] {});
       else
         for (int u = 0; u < tile.unroll; ++u)
           tile_lanes(inner, tile, u, [&](VarMap &at_lane, Expr) { store_at(Extent::kFull, at_lane); });
