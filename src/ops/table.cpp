@@ -20,6 +20,7 @@ struct Table {
                               pointwise_compare,
                               pointwise_integer,
                               pointwise_math,
+                              pointwise_bessel,
                               pointwise_activation,
                               pointwise_gradient,
                               pointwise_complex,

@@ -18,6 +18,7 @@ OpTable pointwise_arithmetic();
 OpTable pointwise_compare();
 OpTable pointwise_integer();
 OpTable pointwise_math();
+OpTable pointwise_bessel();
 OpTable pointwise_activation();
 OpTable pointwise_gradient();
 OpTable pointwise_complex();

@@ -87,10 +87,15 @@ UNARY |= {
     "logsigmoid": F.logsigmoid,
     "clamp": lambda x: x.clamp(-1, 0.5),
     "nan_to_num": torch.nan_to_num,
+    "i0": torch.special.i0,
+    "i0e": torch.special.i0e,
+    "i1": torch.special.i1,
+    "i1e": torch.special.i1e,
 }
 DOMAINS = {"acos": (-1, 1), "asin": (-1, 1), "atanh": (-0.9, 0.9), "erfinv": (-0.9, 0.9), "acosh": (1, 4)}
 # Beyond 1, eager clamps half types to `1 - eps` rounded to the type, which can be 1.
 DOMAINS["logit"] = (0.05, 0.95)
+DOMAINS |= dict.fromkeys(("i0", "i0e", "i1", "i1e"), (-16, 16))
 POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "lgamma", "digamma", "reciprocal"}
 
 
