@@ -19,7 +19,7 @@ TSAN_TESTS ?= unit_support unit_runtime
 export PATH := $(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest perf world fuzz opinfo models tidy format clean system-packages
+.PHONY: run test check docs asan tsan venv install native-tests unit lit pytest perf world fuzz opinfo moduleinfo models tidy format clean system-packages
 
 ## run: compile BERT-base and ResNet-50, compare with eager, print a table
 run: $(STAMPS)/installed $(STAMPS)/models
@@ -77,6 +77,10 @@ fuzz: $(STAMPS)/installed $(STAMPS)/test
 ## opinfo: all of PyTorch's samples of its operators beside eager, in hours; goes on where it was stopped (build/opinfo.jsonl)
 opinfo: $(STAMPS)/installed $(STAMPS)/test
 	PYTHONPATH=tests/python $(BIN)/python -m opinfo --jobs $(JOBS) $(OPINFO_ARGS)
+
+## moduleinfo: all of PyTorch's samples of its modules, with gradients, beside eager (build/moduleinfo.jsonl)
+moduleinfo: $(STAMPS)/installed $(STAMPS)/test
+	PYTHONPATH=tests/python $(BIN)/python -m opinfo --modules --jobs $(JOBS) $(OPINFO_ARGS)
 
 ## models: architectures of Hugging Face, small, beside eager PyTorch and Inductor, some twenty minutes: docs/models.md
 models: $(STAMPS)/installed $(STAMPS)/models

@@ -50,6 +50,7 @@ FOREIGN: tuple[tuple[str, tuple[str, ...]], ...] = (
 # Python files that face PyTorch's private modules.
 FACES_TORCH = (
     "arguments.py",
+    "autograd.py",
     "backend.py",
     "custom_ops.py",
     "decompositions.py",

@@ -26,7 +26,7 @@ from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompil
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.output_code import OutputCode
 
-from oxyfuel import _C, cache, decompositions, dynamo, recompilation, rnn
+from oxyfuel import _C, autograd, cache, decompositions, dynamo, recompilation, rnn
 from oxyfuel.arguments import NOTHING_KNOWN, Arguments, arguments_of
 from oxyfuel.importer import Imported, Importer
 from oxyfuel.options import Settings, cache_directory, make_settings
@@ -75,6 +75,7 @@ def compile_dynamo_graph(
         )
 
         stack.enter_context(dynamo.without_code_generators())
+        stack.enter_context(autograd.functions_of_ours())
 
         def compiler(kind: str) -> SerializableAOTDispatchCompiler:
             compile_kind = functools.partial(compile_aten, settings=settings, kind=kind, arguments=arguments)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, decomposition_table
 
+from oxyfuel import foreach
 from oxyfuel.importer import rules
 
 KEPT = frozenset(
@@ -32,7 +33,7 @@ KEPT = frozenset(
 @functools.cache
 def table() -> dict[Any, Callable[..., Any]]:
     """Operator to decomposition."""
-    chosen: dict[Any, Callable[..., Any]] = {}
+    chosen: dict[Any, Callable[..., Any]] = foreach.table()
     for source in (decomposition_table, core_aten_decompositions()):
         for target, decomposition in source.items():
             if not isinstance(target, torch._ops.OpOverload):

@@ -142,6 +142,8 @@ class Importer:
         self.output_count = 0
         self.sharing: dict[int, set[tuple[Any, ...]]] = {}
         """Results, by the storage that they have in eager."""
+        self.whole: dict[int, fx.Node] = {}
+        """The result that is all of a storage; others that lie there are made as views of it."""
 
     def run(self) -> Imported:
         nodes = list(self.module.graph.nodes)
@@ -414,7 +416,7 @@ class Importer:
             raise _C.UnsupportedError(
                 f"{name} may make a quantised tensor, whose type PyTorch does not tell to compilers"
             )
-        called = given or Call(node.target, node.args, node.kwargs, node.meta.get("val"))
+        called = given or Call(node.target, node.args, node.kwargs, node.meta.get("val", parts_of(node)))
         operands: list[Any] = []
         integers: list[Any] = []
 
@@ -547,6 +549,8 @@ class Importer:
             if isinstance(result, fx.Node) and isinstance(value := result.meta.get("val"), torch.Tensor):
                 place = (result, *map(str, (*value.stride(), value.storage_offset())))
                 self.sharing.setdefault(value.untyped_storage()._cdata, set()).add(place)
+                if is_whole_storage(value) and isinstance(self.values.get(result), _C.Value):
+                    self.whole.setdefault(value.untyped_storage()._cdata, result)
         for storage in storages:
             self.sharing.setdefault(storage, set()).update({("argument",), ("view of it",)})
         self.result.outputs = [self.recipe(result, storages) for result in results]
@@ -575,18 +579,40 @@ class Importer:
         if storage in storages and storages[storage].meta["val"].dtype != value.dtype:
             storage = id(result)  # a view of an argument as another type: AOTAutograd makes it from the argument
             self.sharing[storage] = set()
+        if (shared := self.shared_recipe(result, storages)) is not None:
+            return shared
+        return ("result", self.program_output(made, value, storage))
+
+    def program_output(self, made: Any, value: torch.Tensor, storage: int) -> int:
+        """The number of the program's output for a result; one for all that are the same."""
         strides = self.symbols.sizes(value.stride())
         key = (id(made), storage, *map(str, strides))
         if key not in self.program_outputs:
             self.program_outputs[key] = self.add_output(self.apart(made, storage), strides)
-        return ("result", self.program_outputs[key])
+        return self.program_outputs[key]
+
+    def shared_recipe(self, result: fx.Node, storages: Mapping[int, fx.Node]) -> tuple[Any, ...] | None:
+        """A view of another result, which is all of the memory that both have in eager."""
+        value = result.meta["val"]
+        storage = value.untyped_storage()._cdata
+        base = self.whole.get(storage)
+        if base is None or base is result or storage in storages or base in self.mutated.values():
+            return None
+        whole = base.meta["val"]
+        layout = (*value.shape, *value.stride(), value.storage_offset())
+        is_plain = not (value.is_conj() or value.is_neg() or whole.is_conj() or whole.is_neg())
+        if value.dtype != whole.dtype or not is_plain or not all(type(number) is int for number in layout):
+            return None
+        index = self.program_output(self.values[base], whole, storage)
+        return ("shared", index, list(value.shape), list(value.stride()), value.storage_offset())
 
     def apart(self, made: Any, storage: int) -> Any:
         """The value, as a copy where eager has it in memory that no other result shares.
 
         Passes drop copies of what is computed anyway; what stays is `x.clone()`, and `x * 1` of an argument.
         """
-        if len(self.sharing[storage]) > 1 or made.is_extern:
+        is_views_base = storage in self.whole and ("argument",) not in self.sharing[storage]
+        if (len(self.sharing[storage]) > 1 and not is_views_base) or made.is_extern:
             return made
         (copied,) = self.graph.add("copy", [made], {"dtype": made.dtype})
         return copied
@@ -661,6 +687,22 @@ def in_schema_order(target: Any, node: fx.Node) -> list[Any]:
     for name, _, default in arguments[len(given) :]:
         given.append(node.kwargs.get(name, default))
     return given
+
+
+def parts_of(node: fx.Node) -> tuple[Any, ...] | None:
+    """The value of a node that has none, from those of its parts: AOTAutograd's partitioner makes such nodes around random
+    operators that a checkpoint repeats."""
+    parts = {user.args[1]: user.meta.get("val") for user in node.users if user.target is operator.getitem}
+    return tuple(parts.get(i) for i in range(max(parts) + 1)) if parts else None
+
+
+def is_whole_storage(value: torch.Tensor) -> bool:
+    """Whether every element of the storage is one of the tensor's, and where is known beforehand."""
+    if not all(type(number) is int for number in (*value.shape, *value.stride(), value.storage_offset())):
+        return False
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(value.shape, value.stride()))
+    is_dense = value.numel() > 0 and span == value.numel() and value.storage_offset() == 0
+    return is_dense and span * value.element_size() == value.untyped_storage().nbytes()
 
 
 def is_contiguous(node: fx.Node) -> bool:

@@ -154,6 +154,12 @@ Values with_value(GraphBuilder &b, const AtenCall &call, std::string_view op) {
 }
 
 Values import_addcmul(GraphBuilder &b, const AtenCall &call) { return with_value(b, call, "addcmul"); }
+/// a * b + c, rounded once.
+Values import_fma(GraphBuilder &b, const AtenCall &call) {
+  DType dtype = result_of(call);
+  graph::Value *x = operand(b, call, 0, dtype), *y = operand(b, call, 1, dtype), *z = operand(b, call, 2, dtype);
+  return {b.pointwise("addcmul", {z, x, y, b.scalar(1, dtype)}, dtype, dtype)};
+}
 Values import_addcdiv(GraphBuilder &b, const AtenCall &call) { return with_value(b, call, "addcdiv"); }
 
 Values import_lerp(GraphBuilder &b, const AtenCall &call) {
@@ -278,6 +284,7 @@ constexpr AtenRule kRules[] = {
     {"aten.clamp_min.default aten.clamp_min.Tensor", import_clamp_min},
     {"aten.clamp_max.default aten.clamp_max.Tensor", import_clamp_max},
     {"aten.addcmul.default", import_addcmul},
+    {"prims.fma.default", import_fma},
     {"aten.addcdiv.default", import_addcdiv},
     {"aten.lerp.Scalar aten.lerp.Tensor", import_lerp},
     {"aten.ldexp.Tensor", import_ldexp},

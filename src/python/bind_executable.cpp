@@ -27,8 +27,8 @@ OutputRecipe to_recipe(nb::handle item) {
     recipe.kind = Kind::kInteger;
   else if (kind == "boolean")
     recipe.kind = Kind::kBoolean;
-  else if (kind == "view") {
-    recipe.kind = Kind::kView;
+  else if (kind == "view" || kind == "shared") {
+    recipe.kind = kind == "view" ? Kind::kView : Kind::kShared;
     recipe.shape = nb::cast<std::vector<int64_t>>(item[2]);
     recipe.strides = nb::cast<std::vector<int64_t>>(item[3]);
     recipe.offset = nb::cast<int64_t>(item[4]);

@@ -207,9 +207,12 @@ nb::list Executable::call(nb::list arguments) {
     switch (recipe.kind) {
     case OutputRecipe::Kind::kConstant: value = recipe.constant; break;
     case OutputRecipe::Kind::kArgument: value = nb::borrow(PyList_GET_ITEM(arguments.ptr(), recipe.index)); break;
-    case OutputRecipe::Kind::kView: {
-      PyObject *base = PyList_GET_ITEM(arguments.ptr(), recipe.index);
-      value = nb::steal(view_of(base, static_cast<int32_t>(recipe.shape.size()), recipe.shape.data(),
+    case OutputRecipe::Kind::kView:
+    case OutputRecipe::Kind::kShared: {
+      const bool is_argument = recipe.kind == OutputRecipe::Kind::kView;
+      nb::object base =
+          is_argument ? nb::borrow(PyList_GET_ITEM(arguments.ptr(), recipe.index)) : state->output(recipe.index);
+      value = nb::steal(view_of(base.ptr(), static_cast<int32_t>(recipe.shape.size()), recipe.shape.data(),
                                 recipe.strides.data(), recipe.offset));
       break;
     }

@@ -18,14 +18,15 @@ struct OutputRecipe {
     kArgument, ///< the argument itself
     kView,     ///< a strided view of an argument
     kResult,   ///< output `index` of the program
+    kShared,   ///< a strided view of that output: eager has both in one memory
     kInteger,  ///< the same, a rank-0 i64, as a Python int
     kBoolean,
   };
   Kind kind = Kind::kConstant;
   int32_t index = 0; ///< of the argument, or of the program's output
   nb::object constant;
-  std::vector<int64_t> shape, strides; ///< kView
-  int64_t offset = 0;                  ///< kView, in elements, from the argument's first
+  std::vector<int64_t> shape, strides; ///< kView, kShared
+  int64_t offset = 0;                  ///< the same, in elements, from the first of what is viewed
 };
 
 /// A step that runs in PyTorch: `function(tensors, integers)` gives the list of result tensors, or with `binds` a pair

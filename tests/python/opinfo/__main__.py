@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+from opinfo import modules
 from opinfo.entries import DTYPES, tasks
 from opinfo.pool import Finding, Worker
 from opinfo.summary import describe, load
@@ -21,7 +22,10 @@ from opinfo.summary import describe, load
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="opinfo", description=__doc__)
-    parser.add_argument("--results", type=Path, default=Path("build/opinfo.jsonl"), help="file of findings")
+    parser.add_argument("--modules", action="store_true", help="modules and their gradients instead of operators")
+    parser.add_argument(
+        "--results", type=Path, help="file of findings; build/opinfo.jsonl or build/moduleinfo.jsonl without"
+    )
     parser.add_argument("--samples", type=int, help="samples of each entry and type; all without")
     parser.add_argument("--only", type=int, action="append", help="numbers of samples; all without")
     parser.add_argument("--dtype", action="append", choices=list(DTYPES), help="element types; all without")
@@ -32,7 +36,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="seed of a random order; PyTorch's order without")
     parser.add_argument("--again", action="store_true", help="run once more what has failures in the file")
     parser.add_argument("--summary", action="store_true", help="only print the table")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.results is None:
+        options.results = Path("build/moduleinfo.jsonl" if options.modules else "build/opinfo.jsonl")
+    return options
 
 
 def main() -> int:
@@ -42,7 +49,7 @@ def main() -> int:
     if not options.summary:
         chosen = [
             (entry, dtype)
-            for entry, dtype in tasks()
+            for entry, dtype in (modules.tasks() if options.modules else tasks())
             if (not options.dtype or dtype in options.dtype) and (not options.entry or entry in options.entry)
         ]
         if options.again:

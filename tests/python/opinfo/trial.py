@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from opinfo.entries import CHOOSING, UNDEFINED, seed_all
+from opinfo.entries import CHOOSING, UNDEFINED, entries, seed_all
 from opinfo.verdict import MismatchError, compare, widened
 from oxyfuel.reports import Collected, collect
 
@@ -36,11 +36,12 @@ class Outcome:
     seconds: float = 0.0
 
 
-def run_sample(entry: str, op: Any, sample: Any) -> Outcome:
+def run_sample(judge: Callable[..., Outcome], *sample: Any) -> Outcome:
+    """The outcome that `judge` finds for a sample, without warnings, and the time that it took."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = judge_sample(entry, op, sample)
+        outcome = judge(*sample)
     outcome.seconds = round(time.perf_counter() - start, 3)
     return outcome
 
@@ -67,7 +68,9 @@ def longest_reduction(given: Any, result: Any) -> int:
     return max([1, *(math.prod(t.shape) for t in (*tensors(given), *tensors(result)) if not t.is_nested)])
 
 
-def judge_sample(entry: str, op: Any, sample: Any) -> Outcome:
+def judge_sample(entry: str, sample: Any) -> Outcome:
+    """A sample of an operator: its result, and its arguments afterwards."""
+    op = entries()[entry]
     given = ((sample.input, *sample.args), sample.kwargs)
     try:
         wanted = run(op.op, given)
@@ -92,21 +95,29 @@ def judge_sample(entry: str, op: Any, sample: Any) -> Outcome:
         )
         compare(tensors(found[1]), tensors(wanted[1]), exact=lambda: tensors(exact()[1]), terms=terms)
 
+    return decide(lambda backend, fullgraph: run_compiled(op.op, given, backend, fullgraph=fullgraph), judge)
+
+
+def decide(attempt: Callable[[str, bool], tuple[Any, Collected]], judge: Callable[[Any], None]) -> Outcome:
+    """What becomes of a sample. `attempt(backend, fullgraph)` runs it compiled, `judge` raises MismatchError for results that
+    are not eager's."""
     try:
-        found, explanation = run_compiled(op.op, given, "oxyfuel", fullgraph=True)
+        found, explanation = attempt("oxyfuel", True)
         judge(found)
         return Outcome("right", externs=externs(explanation))
     except MismatchError as mismatch:
         outcome = Outcome("wrong", str(mismatch), externs(explanation))
     except Exception as error:
         outcome = Outcome("error", brief(error))
-    return beside_aot_eager(op, given, outcome, judge)
+    return beside_aot_eager(attempt, outcome, judge)
 
 
-def beside_aot_eager(op: Any, given: Any, outcome: Outcome, judge: Callable[[Any], None]) -> Outcome:
+def beside_aot_eager(
+    attempt: Callable[[str, bool], tuple[Any, Collected]], outcome: Outcome, judge: Callable[[Any], None]
+) -> Outcome:
     """A failure counts only where PyTorch's own backend, without a compiler, takes the sample and gives eager's result."""
     try:
-        judge(run_compiled(op.op, given, "aot_eager", fullgraph=True)[0])
+        judge(attempt("aot_eager", True)[0])
     except Exception as error:
         excuse = f"aot_eager: {brief(error)}"
     else:
@@ -114,12 +125,12 @@ def beside_aot_eager(op: Any, given: Any, outcome: Outcome, judge: Callable[[Any
     if outcome.state == "wrong":
         return Outcome("excused", excuse, outcome.externs)
     try:  # with graph breaks it has to run all the same
-        found, explanation = run_compiled(op.op, given, "oxyfuel", fullgraph=False)
+        found, explanation = attempt("oxyfuel", False)
         judge(found)
         return Outcome("excused", excuse, externs(explanation))
     except Exception as error:
         try:
-            judge(run_compiled(op.op, given, "aot_eager", fullgraph=False)[0])
+            judge(attempt("aot_eager", False)[0])
         except Exception:
             return Outcome("excused", excuse)
         return Outcome("wrong" if isinstance(error, MismatchError) else "error", f"with graph breaks: {brief(error)}")

@@ -22,8 +22,9 @@ from typing import Any
 import torch
 import torch._dynamo.guards
 
+from opinfo import modules
 from opinfo.entries import entries, samples
-from opinfo.trial import run_sample
+from opinfo.trial import judge_sample, run_sample
 
 
 def say(line: dict[str, Any], stream: Any) -> None:
@@ -31,9 +32,10 @@ def say(line: dict[str, Any], stream: Any) -> None:
 
 
 def run_task(task: dict[str, Any], stream: Any) -> None:
-    op = entries()[task["entry"]]
     only, number = task.get("only"), -1
-    made = samples(task["entry"], task["dtype"], task["count"])
+    is_module = task["entry"] in modules.entries()
+    judge = modules.judge_sample if is_module else judge_sample
+    made = (modules.samples if is_module else samples)(task["entry"], task["dtype"], task["count"])
     if task.get("draw") is not None:
         made = list(made)
         only = [random.Random(task["draw"]).randrange(len(made))] if made else []
@@ -41,7 +43,7 @@ def run_task(task: dict[str, Any], stream: Any) -> None:
         if number < task["skip"] or (only is not None and number not in only):
             continue
         say({"sample": number}, stream)
-        say({"sample": number} | dataclasses.asdict(run_sample(task["entry"], op, sample)), stream)
+        say({"sample": number} | dataclasses.asdict(run_sample(judge, task["entry"], sample)), stream)
     say({"done": number + 1}, stream)
 
 
