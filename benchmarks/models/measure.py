@@ -61,9 +61,7 @@ def measure(architecture: Architecture, *, seconds: float, with_inductor: bool) 
         if architecture.gradients:
             measure_gradients(subject, row)
         if with_inductor:
-            tell("compiling with Inductor")
-            warm_up("inductor")
-            row.inductor_seconds, _ = first_call(subject, "inductor")
+            row.inductor_seconds = inductor_seconds(subject)
     except Exception as error:
         traceback.print_exc()
         row.failure = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
@@ -115,6 +113,17 @@ def first_call(subject: Subject, backend: str) -> tuple[float, tuple[Subject, An
     ours = subject.compiled(backend)
     found = ours.run()
     return time.monotonic() - start, (ours, found)
+
+
+def inductor_seconds(subject: Subject) -> float | None:
+    """None where Inductor fails."""
+    tell("compiling with Inductor")
+    try:
+        warm_up("inductor")
+        return first_call(subject, "inductor")[0]
+    except Exception:
+        traceback.print_exc()
+        return None
 
 
 def speed_up(eager: Subject, ours: Subject, seconds: float) -> float:

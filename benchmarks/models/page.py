@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -18,15 +19,15 @@ class Setting:
     """What was measured on."""
 
     processor: str
+    load: str
     threads: int
     torch: str
     transformers: str
 
     @staticmethod
     def here(threads: int) -> Setting:
-        return Setting(
-            processor(), threads, importlib.metadata.version("torch"), importlib.metadata.version("transformers")
-        )
+        versions = (importlib.metadata.version(name) for name in ("torch", "transformers"))
+        return Setting(processor(), f"{os.getloadavg()[2]:.0f} on {os.cpu_count()} cores", threads, *versions)
 
 
 def processor() -> str:
@@ -45,7 +46,10 @@ def number(value: float | None, text: str) -> str:
     return "–" if value is None else text.format(value)
 
 
-COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
+Column = tuple[str, Callable[[Row], str]]
+
+INDUCTORS: Column = ("Inductor's", lambda row: number(row.inductor_seconds, "{:.1f}"))
+COLUMNS: tuple[Column, ...] = (
     ("model", lambda row: row.title),
     ("kind", lambda row: ARCHITECTURES[row.title].family),
     ("right", lambda row: "failed" if row.failure else "yes" if row.right else "**no**"),
@@ -58,13 +62,16 @@ COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("in PyTorch", lambda row: ", ".join(f"`{name}` {count}" for name, count in row.externs.items())),
     ("× eager", lambda row: number(row.speed_up, "{:.1f}")),
     ("compile s", lambda row: number(row.compile_seconds, "{:.1f}")),
-    ("Inductor's", lambda row: number(row.inductor_seconds, "{:.1f}")),
+    INDUCTORS,
 )
 
 
 def page(rows: list[Row], setting: Setting) -> str:
     compared = [row for row in rows if ARCHITECTURES[row.title].gradients]
-    right, gradients = sum(row.right for row in rows), sum(row.gradients_right is True for row in compared)
+    has_inductor = any(row.inductor_seconds is not None for row in rows)
+    columns = [column for column in COLUMNS if has_inductor or column != INDUCTORS]
+    right = sum(row.right and not row.failure for row in rows)
+    gradients = sum(row.gradients_right is True for row in compared)
     lines = [
         "<!-- Written by benchmarks/models (`make models`). -->",
         "# Models of Hugging Face\n",
@@ -72,8 +79,8 @@ def page(rows: list[Row], setting: Setting) -> str:
         "gradients are compared give its gradients.\n",
         f"Classes of transformers {setting.transformers} in small configurations (two layers, 64 wide, two sequences of 32",
         "tokens or images of 32 to 64 pixels a side), float32, random weights. *generate*: a prompt of 16 tokens and 12 new",
-        f"ones. Measured on {setting.processor}, threads: {setting.threads}, PyTorch {setting.torch}; each in a process of its",
-        "own with empty caches.\n",
+        f"ones. Measured on {setting.processor} with a load of {setting.load}, threads: {setting.threads},",
+        f"PyTorch {setting.torch}; each in a process of its own with empty caches.\n",
         "- right: against a run in float64, errors are at most 3 × (largest) and 1.5 × (root mean square) of eager's own.",
         "  Errors are relative to the largest element of their tensor. Tokens that `generate` chooses are the same.",
         "- graphs: what TorchDynamo gave to Oxyfuel without gradients. breaks: places where it ended one.",
@@ -81,9 +88,9 @@ def page(rows: list[Row], setting: Setting) -> str:
         "- × eager: eager's shortest time of a call over ours. Of such small models it tells what calls and operators cost;",
         "  models of real size are in [RESULTS.md](../benchmarks/RESULTS.md).",
         "- compile: the first call without gradients, TorchDynamo's part included, what a process pays once not.\n",
-        row_of([title for title, _ in COLUMNS]),
-        row_of(["---"] * len(COLUMNS)),
-        *(row_of([text(row) for _, text in COLUMNS]) for row in rows),
+        row_of([title for title, _ in columns]),
+        row_of(["---"] * len(columns)),
+        *(row_of([text(row) for _, text in columns]) for row in rows),
     ]
     lines += list_of("Failures", [(row.title, row.failure) for row in rows if row.failure])
     lines += list_of("Graph breaks", [(row.title, reason) for row in rows for reason in row.breaks])

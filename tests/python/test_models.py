@@ -33,6 +33,9 @@ def test_wrong_numbers_are_noticed():
     assert not judge_all((eager[0] * float("nan"), *eager[1:]), eager, exact)[0]
 
 
+SETTING = Setting("a processor", "3 on 2 cores", 1, "2", "5")
+
+
 def test_page():
     good = Row(
         "BERT", right=True, error=1e-6, eager_error=2e-6, gradients_right=True, speed_up=1.5, externs={"aten.x": 2}
@@ -40,11 +43,13 @@ def test_page():
     rows = [
         good,
         Row("Mamba", failure="ValueError: what | is wrong"),
-        dataclasses.replace(good, title="GPT-2", right=False),
+        dataclasses.replace(good, title="GPT-2", right=False, inductor_seconds=3.0),
     ]
-    text = page(rows, Setting("a processor", 1, "2", "5"))
+    text = page(rows, SETTING)
     table = [line for line in text.splitlines() if line.startswith("| ")]
     assert [line.split(" | ")[2] for line in table[2:]] == ["yes", "failed", "**no**"]
     assert all(line.count(" | ") == len(COLUMNS) - 1 for line in table)
     assert "Of 3 programs 1 give" in text
     assert "- Mamba: ValueError" in text
+    assert "Inductor's" in table[0]
+    assert "Inductor's" not in page(rows[:2], SETTING)
