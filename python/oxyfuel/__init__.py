@@ -20,6 +20,7 @@ _HOMES = {
     "recompiles": "oxyfuel.recompilation",
     "verify": "oxyfuel.verification",
 }
+_MODULES = frozenset({"cache", "timing"})
 
 __all__ = [
     "CompileError",
@@ -35,11 +36,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _MODULES:
+        return importlib.import_module(f"oxyfuel.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'oxyfuel' has no attribute {name!r}")
-    import importlib
-
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -24,7 +24,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
 from torch._inductor.output_code import OutputCode
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from oxyfuel import _C, autograd, cache, decompositions, dynamo, recompilation, rnn
 from oxyfuel.arguments import NOTHING_KNOWN, Arguments, arguments_of
@@ -65,7 +67,7 @@ def compile_dynamo_graph(
                 stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
             else:
                 rnn.keep_whole(module)
-        stack.enter_context(torch.compiler.config.patch(cache_key_tag=salt(settings)))
+        stack.enter_context(torch.compiler.config.patch(cache_key_tag=salt(settings) + values_of_numbers()))
         stack.enter_context(
             functorch_config.patch(
                 bundled_autograd_cache=use_cache,
@@ -277,6 +279,15 @@ def build_identity() -> str:
 def salt(settings: Settings) -> str:
     """Part of AOTAutograd's cache key, which knows of the graph but not of who compiles it, how and for which machine."""
     return "|".join(("oxyfuel", _C.version, str(_C.abi_version), build_identity(), _C.cpu_features(), settings.salt()))
+
+
+def values_of_numbers() -> str:
+    """The Python floats that TorchDynamo took for variables. AOTAutograd may take their values into its graph, and keeps no
+    condition on them beside it in its cache."""
+    context = TracingContext.try_get()
+    shapes = context.fake_mode.shape_env if context and context.fake_mode else None
+    values = shapes.backed_var_to_val.items() if shapes else ()
+    return "".join(f"|{symbol}={value!r}" for symbol, value in values if symbol_is_type(symbol, SymT.FLOAT))
 
 
 rnn.trace_recurrent_modules(backend)

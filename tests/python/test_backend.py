@@ -211,6 +211,28 @@ def test_nothing_needs_a_compiler(tmp_path):
     assert done.stdout.strip() == "right", done.stderr
 
 
+def test_modules_of_the_package_load_when_they_are_named():
+    code = "import oxyfuel; print(oxyfuel.cache.__name__, oxyfuel.timing.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "oxyfuel.cache oxyfuel.timing", done.stderr
+
+
+def test_numbers_that_were_taken_into_a_graph_are_part_of_its_key():
+    """AOTAutograd takes the value of `s` into the graph that it keeps."""
+
+    def fill(x, s):
+        return x * s, torch.full((2,), s), x.clamp(-s, s)
+
+    for value in (0.5, 0.7, 1.0, 0.7):
+        torch.compiler.reset()
+        compiled = torch.compile(fill, backend="oxyfuel", dynamic=True)
+        same(compiled(torch.full((2,), 3.0), value), fill(torch.full((2,), 3.0), value))
+    torch.compiler.reset()
+    compiled = torch.compile(fill, backend="oxyfuel")
+    for value in (0.5, 0.7, 1.0, 0.7, 2.0):
+        same(compiled(torch.full((2,), 3.0), value), fill(torch.full((2,), 3.0), value))
+
+
 CACHED = """
 import torch, oxyfuel
 from torch._dynamo.utils import counters

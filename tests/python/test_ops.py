@@ -348,3 +348,15 @@ def test_histc(dtype, bins, low, high):
     check(lambda x: torch.histc(x, bins, low, high), x)
     check(lambda x: torch.histc(x, bins, low, high), x[:0])
     check(lambda x: torch.histc(x[:, 3:], bins, low, high), x[:600].view(30, 20))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0)], ids=str)
+@pytest.mark.parametrize("op", [torch.max, torch.min], ids=["max", "min"])
+def test_the_extreme_of_nothing_is_an_error(op, shape):
+    with pytest.raises(RuntimeError, match="Expected reduction dim to be specified"):
+        torch.compile(lambda x: op(x * 2), backend="oxyfuel")(torch.ones(shape))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3)], ids=str)
+def test_products_of_nothing(shape):
+    check(lambda x: ((x @ x.mT).abs().sigmoid(), (x.mT @ x).softmax(-1)), torch.ones(shape))

@@ -127,7 +127,7 @@ private:
   void check_access(const Buffer *buffer, Expr index, bool is_masked) {
     require(buffers_.count(buffer) != 0, "buffer %", buffer->name, " is used outside of its scope");
     require(index.dtype() == DType::kI64, "the index into %", buffer->name, " is i64: ", index);
-    if (buffer->size == 0 || buffer->kind < Buffer::Kind::kRegister)
+    if (buffer->size == 0 || buffer->kind < Buffer::Kind::kRegister || !is_reached_)
       return;
     const Range range = range_of(index);
     require(is_masked || !range.lower || *range.lower < buffer->size, "index past the end of %", buffer->name);
@@ -176,7 +176,11 @@ private:
       vector_ = &loop;
     }
     declare(loop.var);
+    const bool was_reached = is_reached_;
+    const Range extent = range_of(loop.extent);
+    is_reached_ = is_reached_ && (!extent.upper || *extent.upper > 0);
     block(loop.body, depth + 1);
+    is_reached_ = was_reached;
     vars_.erase(loop.var);
     vector_ = nullptr;
   }
@@ -259,6 +263,8 @@ private:
 
   const Kernel &kernel_;
   const For *vector_ = nullptr;
+  bool is_reached_ =
+      true; ///< no loop around has no iterations: what ranges say of an empty loop's variable means nothing
   std::unordered_set<const Var *> vars_;
   std::unordered_set<const Buffer *> buffers_;
   const Statement *current_ = nullptr;
