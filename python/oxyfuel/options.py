@@ -130,6 +130,8 @@ def _check_passes(names: Iterable[str]) -> None:
 
 
 def _nearest(name: str, known: Any) -> str:
+    if name == "options":  # as torch.compile takes them
+        return "\n  or     its entries as keywords, such as verify=True"
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4) or list(known)
     return f"\n  or     {', '.join(map(repr, near))}"
 

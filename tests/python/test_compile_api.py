@@ -434,6 +434,8 @@ def test_unknown_options_name_the_near_ones_at_once():
         oxyfuel.compile(double_sine, verfy=True)
     with pytest.raises(ValueError, match=r"found  'full_graph'\n  or     'fullgraph'"):
         oxyfuel.compile(full_graph=True)
+    with pytest.raises(ValueError, match=r"found  'options'\n  or     its entries as keywords, such as verify=True"):
+        oxyfuel.compile(double_sine, options={"verify": True})
     with pytest.raises(ValueError, match="unknown mode"):
         oxyfuel.compile(double_sine, mode="max-autotun")
     with pytest.raises(TypeError, match="'verify' has the wrong type"):
