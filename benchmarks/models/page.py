@@ -7,11 +7,12 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from models.architectures import ARCHITECTURES
 from models.measure import Row
+from oxyfuel import _C
+from oxyfuel.cli.doctor import cpu_model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,19 +28,8 @@ class Setting:
     @staticmethod
     def here(threads: int) -> Setting:
         versions = (importlib.metadata.version(name) for name in ("torch", "transformers"))
-        return Setting(processor(), f"{os.getloadavg()[2]:.0f} on {os.cpu_count()} cores", threads, *versions)
-
-
-def processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    fields: dict[str, str] = {}
-    for line in cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []:
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
-    name = fields.get("model name", platform.machine())
-    flags = fields.get("flags", "").split()
-    width = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else ""
-    return f"{name} ({width})" if width else name
+        processor = f"{cpu_model() or platform.machine()}, {_C.cpu_features()}"
+        return Setting(processor, f"{os.getloadavg()[2]:.0f} on {os.cpu_count()} cores", threads, *versions)
 
 
 def number(value: float | None, text: str) -> str:

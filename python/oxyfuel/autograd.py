@@ -28,6 +28,7 @@ def functions_of_ours() -> Iterator[None]:
     build = factory.build
 
     def build_ours(self: Any) -> Any:
+        # PyTorch's option donated_buffer is looked at again when backward runs, and would have to be set for the whole process.
         self.spec.fw_metadata.bw_donated_idxs = []
         function = build(self)
         function._double_backward = staticmethod(_refusing(function._double_backward))

@@ -7,51 +7,11 @@ import torch
 
 aten = torch.ops.aten
 
-NAMES = (
-    *[
-        "abs",
-        "acos",
-        "asin",
-        "atan",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "expm1",
-        "floor",
-        "frac",
-        "lgamma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "neg",
-        "reciprocal",
-        "round",
-    ],
-    *[
-        "rsqrt",
-        "sigmoid",
-        "sign",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "clamp_max",
-        "clamp_min",
-        "lerp",
-        "pow",
-        "max",
-    ],
-)
+NAMES = """
+abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid
+sign sin sinh sqrt tan tanh trunc
+add sub mul div clamp_max clamp_min lerp pow max
+"""
 LIMITS = {"maximum": ("clamp_min", "maximum"), "minimum": ("clamp_max", "minimum")}
 """What a limit is by numbers, and by tensors."""
 
@@ -78,7 +38,7 @@ def _by_value(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tens
 def table() -> dict[Any, Callable[..., Any]]:
     """Operator to decomposition."""
     found: dict[Any, Callable[..., Any]] = {}
-    functions = {name: (getattr(torch, name),) * 2 for name in NAMES}
+    functions = {name: (getattr(torch, name),) * 2 for name in NAMES.split()}
     functions |= {name: tuple(getattr(torch, f) for f in pair) for name, pair in LIMITS.items()}
     for name, (by_number, by_tensor) in functions.items():
         packet = getattr(aten, f"_foreach_{name}")

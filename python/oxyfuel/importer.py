@@ -138,6 +138,8 @@ class Importer:
         self.inputs: list[Any] = []
         self.mutated: dict[fx.Node, fx.Node] = {}
         self.tokens: set[Any] = set()
+        self.asserted: set[Any] = set()
+        """Size symbols of which the program asserts something."""
         self.program_outputs: dict[tuple[Any, ...], int] = {}
         self.output_count = 0
         self.sharing: dict[int, set[tuple[Any, ...]]] = {}
@@ -150,6 +152,7 @@ class Importer:
         placeholders = self.module.graph.find_nodes(op="placeholder")
         self.tokens = {node.args[0] for node in nodes if node.target is torch.ops.higher_order.with_effects}
         self.result.has_effects = bool(self.tokens)
+        self.asserted = {symbol for node in nodes if is_assertion(node) for symbol in condition_of(node).free_symbols}
         self.result.argument_count = len(placeholders)
         self.declare_symbols(placeholders)
         for position, node in enumerate(placeholders):
@@ -271,7 +274,7 @@ class Importer:
         name = name_of(target)
         if name in CHECKED_BY_GUARDS:
             return None
-        if name == "aten._assert_scalar.default":
+        if is_assertion(node):
             return self.assertion(node)
         if isinstance(value, (torch.SymInt, torch.SymBool)) and not node.meta.get("unbacked_bindings"):
             return self.symbols.convert(expression_of(value))
@@ -373,17 +376,16 @@ class Importer:
         return destination
 
     def assertion(self, node: fx.Node) -> None:
-        condition, message = node.args[0], node.args[1]
-        found = self.values[condition] if isinstance(condition, fx.Node) else condition
-        if isinstance(found, (bool, int)) and found:
-            return
-        if isinstance(found, _C.Expr) and found.constant:
-            return
+        found = self.symbols.unchecked(condition_of(node))
+        if isinstance(found, _C.Expr) and found.constant is not None:
+            found = found.constant
         if not isinstance(found, _C.Expr):
-            raise _C.UnsupportedError("an assertion on a number that is not a size")
+            if not found:
+                raise _C.UnsupportedError("an assertion that never holds")
+            return
         call = ExternCall(
             target="python:assert_holds",
-            arguments=(IntegerSlot(0, is_boolean=True), str(message)),
+            arguments=(IntegerSlot(0, is_boolean=True), str(node.args[1])),
             keywords={},
             results=[],
             operand_ranks=[],
@@ -513,7 +515,11 @@ class Importer:
                     self.symbols.see(size)
         if self.symbols.shape_env is not None:
             bindings = resolve_unbacked_bindings(self.symbols.shape_env, bindings) or bindings
-        return [(self.symbols.define(symbol), path) for symbol, path in bindings.items()]
+        bound = [(self.symbols.define(symbol), path) for symbol, path in bindings.items()]
+        twins = [
+            (self.symbols.define_twin(symbol), path) for symbol, path in bindings.items() if symbol in self.asserted
+        ]
+        return bound + twins
 
     def add_extern(
         self,
@@ -687,6 +693,16 @@ def in_schema_order(target: Any, node: fx.Node) -> list[Any]:
     for name, _, default in arguments[len(given) :]:
         given.append(node.kwargs.get(name, default))
     return given
+
+
+def is_assertion(node: fx.Node) -> bool:
+    return node.target is torch.ops.aten._assert_scalar.default
+
+
+def condition_of(assertion: fx.Node) -> Any:
+    """The sympy expression of what is asserted."""
+    condition = assertion.args[0]
+    return expression_of(condition.meta["val"] if isinstance(condition, fx.Node) else condition)
 
 
 def parts_of(node: fx.Node) -> tuple[Any, ...] | None:

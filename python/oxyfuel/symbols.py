@@ -34,6 +34,7 @@ class SymbolTable:
         self.known: dict[Any, Any] = {}
         """Symbols and, where their symbols are not all given, whole expressions: what an argument's size is called."""
         self.indices: dict[Any, int] = {}
+        self.twins: dict[Any, Any] = {}
         self.cache: dict[Any, Size] = {}
 
     def see(self, value: Any) -> None:
@@ -45,7 +46,7 @@ class SymbolTable:
         """Makes a symbol that stands for `expression`, whose value the program gets; its index in the graph."""
         if expression in self.indices:
             return self.indices[expression]
-        lower, upper = self.range_of(expression)
+        lower, upper = self.range_of(expression) if expression not in self.twins.values() else (None, None)
         name = str(expression) if expression.is_Symbol else f"n{self.count}"
         symbol = self.graph.symbol(name, lower, None if upper is None else upper + 1, self.hint_of(expression))
         self.known[expression] = symbol
@@ -53,6 +54,15 @@ class SymbolTable:
         self.count += 1
         self.cache.clear()
         return self.indices[expression]
+
+    def define_twin(self, symbol: Any) -> int:
+        """Makes a second symbol for the same value, of which nothing is assumed. PyTorch narrows the range of a symbol to what
+        the program asserts of it; the assertion itself has to be about this one."""
+        return self.define(self.twins.setdefault(symbol, sympy.Dummy(f"{symbol}_unchecked", integer=True)))
+
+    def unchecked(self, expression: Any) -> Any:
+        """The expression, of twins where there are any."""
+        return self.convert(expression.xreplace(self.twins))
 
     def range_of(self, expression: Any) -> tuple[int | None, int | None]:
         """Inclusive bounds, None where there are none."""

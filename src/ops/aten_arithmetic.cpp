@@ -154,6 +154,7 @@ Values with_value(GraphBuilder &b, const AtenCall &call, std::string_view op) {
 }
 
 Values import_addcmul(GraphBuilder &b, const AtenCall &call) { return with_value(b, call, "addcmul"); }
+
 /// a * b + c, rounded once.
 Values import_fma(GraphBuilder &b, const AtenCall &call) {
   DType dtype = result_of(call);

@@ -23,7 +23,7 @@ graph::Value *fold(GraphBuilder &b, std::string_view op, graph::Value *x, std::v
   return b.reduce(op, is_narrowing ? x : b.cast(x, result), std::move(axes), keep, result);
 }
 
-/// PyTorch refuses the extreme of nothing, and says so best itself.
+/// For max and min, which PyTorch refuses of nothing when it runs them, not when they are traced (as amax and argmax).
 void not_empty(const AtenCall &call, const std::vector<int64_t> &axes) {
   for (int64_t axis : axes)
     if (range_of(call.value(0)->type.shape[axis]).lower.value_or(0) < 1)
@@ -46,19 +46,16 @@ Values import_sum(GraphBuilder &b, const AtenCall &call) { return fold_all(b, ca
 Values import_sum_axes(GraphBuilder &b, const AtenCall &call) { return fold_axes(b, call, "sum"); }
 Values import_prod(GraphBuilder &b, const AtenCall &call) { return fold_all(b, call, "prod"); }
 Values import_prod_axes(GraphBuilder &b, const AtenCall &call) { return fold_axes(b, call, "prod"); }
+Values import_amax(GraphBuilder &b, const AtenCall &call) { return fold_axes(b, call, "max"); }
+Values import_amin(GraphBuilder &b, const AtenCall &call) { return fold_axes(b, call, "min"); }
 
-/// The extreme over all axes, or over those of argument 1.
-Values extreme_value(GraphBuilder &b, const AtenCall &call, std::string_view op, bool has_axes) {
-  const int rank = call.value(0)->type.rank();
-  if (rank > 0)
-    not_empty(call, has_axes ? axes_of(call, 1, rank) : all_axes(rank));
-  return has_axes ? fold_axes(b, call, op) : fold_all(b, call, op);
+Values extreme_of_all(GraphBuilder &b, const AtenCall &call, std::string_view op) {
+  not_empty(call, all_axes(call.value(0)->type.rank()));
+  return fold_all(b, call, op);
 }
 
-Values import_amax(GraphBuilder &b, const AtenCall &call) { return extreme_value(b, call, "max", true); }
-Values import_amin(GraphBuilder &b, const AtenCall &call) { return extreme_value(b, call, "min", true); }
-Values import_max(GraphBuilder &b, const AtenCall &call) { return extreme_value(b, call, "max", false); }
-Values import_min(GraphBuilder &b, const AtenCall &call) { return extreme_value(b, call, "min", false); }
+Values import_max(GraphBuilder &b, const AtenCall &call) { return extreme_of_all(b, call, "max"); }
+Values import_min(GraphBuilder &b, const AtenCall &call) { return extreme_of_all(b, call, "min"); }
 
 Values logical(GraphBuilder &b, const AtenCall &call, std::string_view op, std::vector<int64_t> axes, bool keep) {
   graph::Value *x = call.value(0);
@@ -97,8 +94,6 @@ Values arg(GraphBuilder &b, const AtenCall &call, std::string_view op) {
   std::optional<int64_t> axis;
   if (call.has(1))
     axis = call.integer(1);
-  if (const int rank = call.value(0)->type.rank(); rank > 0)
-    not_empty(call, axis ? std::vector<int64_t>{wrap_axis(*axis, rank)} : all_axes(rank));
   return {position(b, op, call.value(0), axis, flag(call, 2))};
 }
 
@@ -124,7 +119,6 @@ Values import_aminmax(GraphBuilder &b, const AtenCall &call) {
   std::vector<int64_t> axes = call.has(1) ? std::vector<int64_t>{wrap_axis(call.integer(1), rank)} : all_axes(rank);
   if (rank == 0)
     axes.clear();
-  not_empty(call, axes);
   return {b.reduce("min", x, axes, flag(call, 2), x->type.dtype),
           b.reduce("max", x, axes, flag(call, 2), x->type.dtype)};
 }

@@ -215,11 +215,8 @@ OxyfuelStatus CallState::deliver(int32_t index, const runtime::Output &descripti
     const runtime::Step &step = executable.program_->plan().steps[description.source];
     const size_t first = executable.signature_.externs[step.index].operand_ranks.size();
     const int32_t buffer = step.buffers[first + description.result];
-    outputs[index] = extern_results[buffer];
-    if (!executable.is_viewed_[index])
-      for (auto &[made, tensor] : as_made)
-        if (made == buffer)
-          outputs[index] = tensor;
+    const auto made = executable.is_viewed_[index] ? as_made.end() : as_made.find(buffer);
+    outputs[index] = made == as_made.end() ? extern_results[buffer] : made->second;
     break;
   }
   case Kind::kInteger: outputs[index] = nb::int_(offset); break;
@@ -300,7 +297,7 @@ bool CallState::take_result(const runtime::ExternStep &step, size_t i, nb::objec
   const bool overlaps = overlaps_operand(step, operand_count, view.data, end_of(view));
   if (overlaps || !same_strides(rank, view.shape, view.strides, wanted)) {
     if (!overlaps && executable.is_delivered_[buffer])
-      as_made.emplace_back(buffer, tensor);
+      as_made[buffer] = tensor;
     void *memory = nullptr;
     nb::object copy = nb::steal(new_tensor(dtype, rank, view.shape, wanted, &memory));
     if (!copy)

@@ -2,6 +2,7 @@
 // Python exception of an extern step. States are kept and used again, so a call allocates nothing of ours.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,8 @@ struct CallState {
 
   std::vector<nb::object> outputs;        ///< a plan output each
   std::vector<nb::object> extern_results; ///< a plan buffer each
-  std::vector<std::pair<int32_t, nb::object>>
-      as_made; ///< extern results as PyTorch made them, whose copies kernels read
+  /// Extern results as PyTorch made them, by plan buffer, where kernels read copies in the layout that they expect.
+  std::map<int32_t, nb::object> as_made;
   bool holds_extern_results = false;
   std::string message;
   PyThreadState *thread = nullptr; ///< while the interpreter lock is released

@@ -124,10 +124,11 @@ void Executable::find_last_uses() {
         step.sizes.size() != sizes)
       throw nb::value_error(("extern step " + step.name + " does not fit its function").c_str());
   }
+  for (const OutputRecipe &recipe : signature_.outputs)
+    if (recipe.kind == OutputRecipe::Kind::kShared)
+      is_viewed_.at(recipe.index) = 1;
   for (const runtime::Output &output : plan.outputs)
-    if (output.kind == runtime::Output::Kind::kView && output.source < 0) {
-      is_viewed_.at(~output.source) = 1;
-    } else if (output.kind == runtime::Output::Kind::kExtern) {
+    if (output.kind == runtime::Output::Kind::kExtern) {
       const runtime::Step &step = plan.steps[output.source];
       const size_t first = signature_.externs[step.index].operand_ranks.size();
       is_delivered_[step.buffers.at(first + output.result)] = 1;

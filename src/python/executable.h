@@ -75,7 +75,7 @@ private:
   std::vector<uint8_t> is_bound_;                       ///< a plan argument each: bind steps read it
   std::vector<int32_t> last_use_;                       ///< a plan buffer each: last step that uses it
   std::vector<uint8_t> is_delivered_;                   ///< a plan buffer each: an output is that extern result
-  std::vector<uint8_t> is_viewed_;                      ///< a plan output each: another output is a view of it
+  std::vector<uint8_t> is_viewed_;                      ///< a plan output each: a result is a view of it
   std::vector<std::unique_ptr<struct CallState>> idle_; ///< guarded by the interpreter lock
   std::vector<runtime::StepTime> times_;                ///< a step each; guarded by the interpreter lock
   bool poison_ = false;

@@ -85,7 +85,11 @@ LoopSchedule choose(const LoopProblem &problem, const Machine &machine) {
     folded_steps *= std::max<int64_t>(1, problem.extents[axis]);
   int64_t cost = std::max(1, problem.cost);
   if (schedule.is_vector_folded) {
+    // Several vectors hide the latency of additions. A mathematical function has enough to do in one, and several of
+    // them run out of registers.
     schedule.unroll = extent >= 4 * schedule.width ? 4 : 1;
+    for (bool calls : problem.calls_functions)
+      schedule.level_unroll.push_back(calls ? 1 : schedule.unroll);
     int64_t steps = (extent + schedule.width - 1) / schedule.width * folded_steps; // at most: some loops do not unroll
     schedule.chunk = steps > 2 * kChunkSteps ? kChunkSteps : 0;
     int64_t row = steps * cost;
@@ -122,8 +126,9 @@ std::string LoopSchedule::text() const {
   };
   return "loops {outer = " + list(outer) + ", folded = " + list(folded) + ", vector = " + std::to_string(vector_axis) +
          (is_vector_folded ? " folded" : "") + ", width = " + std::to_string(width) +
-         ", unroll = " + std::to_string(unroll) + ", block = " + std::to_string(block) +
-         ", chunk = " + std::to_string(chunk) + ", grain = " + std::to_string(grain) +
+         ", unroll = " + (is_vector_folded ? list(level_unroll) : std::to_string(unroll)) +
+         ", block = " + std::to_string(block) + ", chunk = " + std::to_string(chunk) +
+         ", grain = " + std::to_string(grain) +
          (parts > 1 ? ", split " + std::to_string(split_axis) + " in " + std::to_string(parts) : "") + "}";
 }
 

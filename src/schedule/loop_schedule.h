@@ -17,7 +17,8 @@ struct LoopSchedule {
   int vector_axis = -1; ///< -1: a domain without axes
   bool is_vector_folded = false; ///< lanes hold parts of one result, summed as a tree at the end
   int width = 1;                 ///< lanes
-  int unroll = 1;                ///< vectors side by side
+  int unroll = 1;                ///< vectors side by side, at most
+  std::vector<int> level_unroll; ///< the same in each loop over a folded vector axis: by level, then that of the stores
   int64_t block = 1;             ///< elements of the vector axis that one task covers (unfolded vector axis)
   int64_t chunk = 0;             ///< steps after which partial results are added up; 0: never (short enough)
   int64_t grain = 1;             ///< tasks worth a claim
@@ -43,8 +44,9 @@ struct LoopProblem {
   std::vector<bool> is_static;  ///< the extent is a constant
   std::vector<bool> is_folded;
   std::vector<LoopAccess> accesses;
-  int lane_bytes = 4; ///< of the element type that vectors are made for
-  int cost = 1;       ///< of one point, in additions
+  std::vector<bool> calls_functions; ///< of mathematics, by level, then the stores
+  int lane_bytes = 4;                ///< of the element type that vectors are made for
+  int cost = 1;                      ///< of one point, in additions
 };
 
 /// The cost model's choice; the same for the same problem and machine.

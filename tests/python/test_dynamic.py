@@ -85,3 +85,44 @@ def test_an_item_as_a_size():
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         for n in (5, 1, 0, 300):
             same(compiled(torch.tensor(n)), torch.arange(n) * 2)
+
+
+def item_in_a_range(x):
+    n = x.sum().item()
+    torch._check(n >= 2)
+    torch._check(n < 8)
+    return torch.zeros(n) + 1
+
+
+def item_as_a_place(x):
+    n = x.max().item()
+    torch._check(n >= 0)
+    torch._check(n < x.shape[0])
+    return x[n] * 2
+
+
+def few_that_are_positive(x):
+    kept = x[x > 0]
+    torch._check(kept.shape[0] <= 2)
+    return kept * 2
+
+
+ASSERTIONS = {
+    "below": (item_in_a_range, [1, 2], [-5, 0]),
+    "above": (item_in_a_range, [1, 2], [5, 9]),
+    "place": (item_as_a_place, [0, 1, 2], [5, 1, 2]),
+    "size": (few_that_are_positive, [1, -1, 2], [1, 1, 1]),
+    "extreme of nothing": (lambda x: x[x > 0].amax(0), [1, -1, 2], [-1, -1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ASSERTIONS))
+def test_what_is_asserted_of_a_size_is_checked(name):
+    """PyTorch narrows the size's range to what is asserted, in which the assertion itself is always true."""
+    function, good, bad = ASSERTIONS[name]
+    compiled = torch.compile(function, backend="oxyfuel", fullgraph=True)
+    settings = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    with torch._dynamo.config.patch(settings):
+        same(compiled(torch.tensor(good)), function(torch.tensor(good)))
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            compiled(torch.tensor(bad))

@@ -248,6 +248,31 @@ def test_results_that_alias_each_other(function):
         same((found, x), (wanted, other), atol=1e-6, rtol=1e-6)
 
 
+@torch.library.custom_op("oxyfuel_test::turned", mutates_args=())
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return x.t().contiguous().t()
+
+
+@turned.register_fake
+def _(x):
+    return torch.empty_like(x)  # another layout than the operator's
+
+
+def test_views_of_a_result_whose_layout_is_not_the_one_that_was_told():
+    def views(x):
+        y = turned(x)
+        return y, y.view(-1), y[1:]
+
+    x = torch.arange(12.0).view(3, 4)
+    whole, flat, rest = torch.compile(views, backend="oxyfuel", fullgraph=True)(x)
+    assert torch.equal(whole, x)
+    assert torch.equal(flat, x.view(-1))
+    assert torch.equal(rest, x[1:])
+    alone = torch.compile(turned, backend="oxyfuel", fullgraph=True)(x)
+    assert torch.equal(alone, x)
+    assert alone.stride() == turned(x).stride()
+
+
 def test_writing_to_an_argument_that_needs_gradients():
     def f(x, y):
         z = x * y

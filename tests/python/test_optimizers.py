@@ -78,4 +78,4 @@ def test_a_learning_rate_that_changes():
             schedules[1].step()
     # The graph computes 1 - beta2 ** step, 0.001 at first, in float32: steps of 0.1 are off by 3e-5 of that.
     same(ours, model, atol=3e-6, rtol=1e-5)
-    assert len(explanation.graphs) <= 4, str(explanation)
+    assert 1 <= len(explanation.graphs) <= 4, str(explanation)

@@ -263,8 +263,8 @@ private:
 
   const Kernel &kernel_;
   const For *vector_ = nullptr;
-  bool is_reached_ =
-      true; ///< no loop around has no iterations: what ranges say of an empty loop's variable means nothing
+  /// No loop around is known to be empty: what ranges say of an empty loop's variable means nothing.
+  bool is_reached_ = true;
   std::unordered_set<const Var *> vars_;
   std::unordered_set<const Buffer *> buffers_;
   const Statement *current_ = nullptr;

@@ -258,8 +258,34 @@ private:
     plan_.problem.accesses.push_back(std::move(access));
   }
 
+  static bool calls_function(Expr e, std::unordered_set<const ExprNode *> &seen) {
+    if (!seen.insert(e.node()).second)
+      return false;
+    if (e.kind() >= ExprKind::kExp && e.kind() <= ExprKind::kHostCall)
+      return true;
+    for (int i = 0; i < e->operand_count; ++i)
+      if (calls_function(e.operand(i), seen))
+        return true;
+    return false;
+  }
+
+  std::vector<bool> levels_that_call_functions() const {
+    std::vector<bool> calls(plan_.levels + 1);
+    std::unordered_set<const ExprNode *> seen;
+    auto see = [&](int level, Expr e) { calls[level] = calls[level] || (seen.clear(), calls_function(e, seen)); };
+    for (const auto &row : plan_.rows)
+      see(row.level, row.element);
+    for (const auto &fold : plan_.folds)
+      see(fold.level, fold.element);
+    for (const auto &root : plan_.roots)
+      if (root.extent == Extent::kFull)
+        see(plan_.levels, root.element);
+    return calls;
+  }
+
   void describe() {
     LoopProblem &problem = plan_.problem;
+    problem.calls_functions = levels_that_call_functions();
     for (int i = 0; i < plan_.domain.rank(); ++i) {
       problem.extents.push_back(hint_of(plan_.domain.extents[i]).value_or(32));
       problem.is_static.push_back(plan_.domain.extents[i].constant().has_value());

@@ -1,6 +1,5 @@
 // Loops groups into Loop IR: tasks over the unfolded axes, one loop over the folded axes a level, then the stores.
 #include <algorithm>
-#include <unordered_set>
 
 #include "ops/op.h"
 #include "passes/lower/loops.h"
@@ -322,7 +321,7 @@ private:
 
   // Lanes along a folded axis: main loop of unrolled vectors, masked tail, tree over vectors and lanes.
   void emit_folded_level(VarMap &vars, int level) {
-    int vectors = unroll_of(level);
+    int vectors = schedule_.level_unroll[level];
     std::vector<Accumulator> accumulators = make_accumulators(level, vectors);
     start(accumulators, vectors);
     folded_loops(vars, 0, schedule_.folded.size(), [&](VarMap &inner) {
@@ -358,32 +357,6 @@ private:
       finish_fold(a, vars, value, position);
     }
     accumulators_.insert(accumulators_.end(), accumulators.begin(), accumulators.end());
-  }
-
-  /// Vectors that a loop over the folded vector axis takes at a time: several hide the latency of additions. A
-  /// mathematical function has enough to do in one vector, and several of them run out of registers.
-  int unroll_of(int level) const {
-    std::unordered_set<const ExprNode *> seen;
-    auto calls = [&](Expr e) { return calls_function(e, seen); };
-    auto is_heavy = [&](const auto &item) { return item.level == level && calls(item.element); };
-    bool heavy = std::any_of(plan_.rows.begin(), plan_.rows.end(), is_heavy) ||
-                 std::any_of(plan_.folds.begin(), plan_.folds.end(), is_heavy);
-    if (level == plan_.levels)
-      heavy = heavy || std::any_of(plan_.roots.begin(), plan_.roots.end(), [&](const auto &root) {
-                return root.extent == Extent::kFull && calls(root.element);
-              });
-    return heavy ? 1 : schedule_.unroll;
-  }
-
-  static bool calls_function(Expr e, std::unordered_set<const ExprNode *> &seen) {
-    if (!seen.insert(e.node()).second)
-      return false;
-    if (e.kind() >= ExprKind::kExp && e.kind() <= ExprKind::kHostCall)
-      return true;
-    for (int i = 0; i < e->operand_count; ++i)
-      if (calls_function(e.operand(i), seen))
-        return true;
-    return false;
   }
 
   /// Runs over the folded vector axis, `unroll` vectors at a time: `body(vars, accumulator element)`; `between` after
@@ -511,7 +484,9 @@ private:
       return;
     auto at_place = [&](VarMap &inner) {
       if (schedule_.is_vector_folded)
-        sweep(inner, unroll_of(plan_.levels), [&](VarMap &at_lane, Expr) { store_at(Extent::kFull, at_lane); }, [] {});
+        sweep(
+            inner, schedule_.level_unroll[plan_.levels],
+            [&](VarMap &at_lane, Expr) { store_at(Extent::kFull, at_lane); }, [] {});
       else
         for (int u = 0; u < tile.unroll; ++u)
           tile_lanes(inner, tile, u, [&](VarMap &at_lane, Expr) { store_at(Extent::kFull, at_lane); });
